@@ -8,7 +8,7 @@ import pytest
 from helpers.brute_force import explicit_pairs
 from helpers.objectives import make_objective
 from helpers.oracle import LONG, Oracle
-from helpers.small_problems import small_problem
+from helpers.small_problems import rescaled_problem, small_problem
 from sklearn.exceptions import ConvergenceWarning
 
 from marginrank import RankingData, RankSVM, make_ranking
@@ -19,7 +19,7 @@ from marginrank.solvers import solvers_for
 from marginrank.solvers.hinge.smoothing import smoothing
 
 CHUNK = 100
-N_PROBLEMS = 3000
+N_PROBLEMS, N_RESCALED = 3000, 400
 MOST_SWEEPS = 20_000  # of some hundred numbers: well under two seconds
 
 
@@ -43,11 +43,17 @@ def wrong_claims(model, judge, tol, warned):
     return wrong
 
 
-@pytest.mark.parametrize("first", range(0, N_PROBLEMS, CHUNK))
-def test_no_exception_and_no_false_claim(first):
+@pytest.mark.parametrize(
+    ("draw", "first"),
+    [
+        *((small_problem, first) for first in range(0, N_PROBLEMS, CHUNK)),
+        *((rescaled_problem, first) for first in range(0, N_RESCALED, CHUNK)),
+    ],
+)
+def test_no_exception_and_no_false_claim(draw, first):
     n_judged = n_tight = 0
     for seed in range(first, first + CHUNK):
-        problem = small_problem(seed)
+        problem = draw(seed)
         if not problem.has_pairs:
             continue
         with warnings.catch_warnings(record=True) as caught:

@@ -3,6 +3,7 @@
 
 #include <nanobind/stl/optional.h>
 
+#include <algorithm>
 #include <tuple>
 
 #include "bindings/module.hpp"
@@ -40,6 +41,20 @@ std::shared_ptr<const void> keep(const Arrays&... arrays) {
   return std::make_shared<std::tuple<Arrays...>>(arrays...);
 }
 
+// Each piece has all columns of the pair weights, or the columns `ranks` of it.
+void set_ranks(PairProblem& problem, const std::optional<Array2<Level>>& ranks) {
+  const int rank = std::max(problem.rank, 1);
+  require(!ranks || (ranks->shape(0) == problem.pieces.size() && ranks->shape(1) == 2),
+          "ranks must have one row of two numbers per piece");
+  for (std::size_t m = 0; m < problem.pieces.size(); ++m) {
+    Piece& piece = problem.pieces[m];
+    piece.first_rank = ranks ? (*ranks)(m, 0) : 0;
+    piece.last_rank = ranks ? (*ranks)(m, 1) : rank;
+    require(0 <= piece.first_rank && piece.first_rank < piece.last_rank && piece.last_rank <= rank,
+            "ranks must be columns of preferred and other");
+  }
+}
+
 void check_levels(const PairProblem& problem) {
   for (Index q = 0; q < problem.n_queries; ++q) {
     const Range docs = problem.documents(q);
@@ -65,16 +80,18 @@ void check_partners(const ListedProblem& problem) {
 }
 
 Incidence make_incidence(Index n_documents, const Array2<Index>& pairs,
-                         const std::optional<Array1<double>>& weight) {
+                         const std::optional<Array1<double>>& weight,
+                         const std::optional<Array1<double>>& margin) {
   require(pairs.shape(1) == 2, "pairs must be rows of two documents");
   require(!weight || weight->size() == pairs.shape(0), "weight must have one entry per pair");
+  require(!margin || margin->size() == pairs.shape(0), "margin must have one entry per pair");
   for (std::size_t k = 0; k < pairs.size(); ++k) {
     require(pairs.data()[k] >= 0 && pairs.data()[k] < n_documents,
             "pairs must hold numbers of documents");
   }
   const GilReleased released;
   return Incidence(n_documents, pairs.data(), static_cast<Index>(pairs.shape(0)),
-                   weight ? weight->data() : nullptr);
+                   weight ? weight->data() : nullptr, margin ? margin->data() : nullptr);
 }
 
 }  // namespace
@@ -82,8 +99,8 @@ Incidence make_incidence(Index n_documents, const Array2<Index>& pairs,
 Pairs Pairs::of_levels(Index n_rows, Array1<Index> offsets, std::optional<Array1<Index>> rows,
                        Array1<Level> level, Array1<Level> n_levels, Array1<double> query_weight,
                        std::optional<Array2<double>> preferred, std::optional<Array2<double>> other,
-                       std::optional<Array1<double>> margin, bool adjacent,
-                       const Array2<double>& pieces) {
+                       std::optional<Array1<double>> margin, Level width,
+                       const Array2<double>& pieces, const std::optional<Array2<Level>>& ranks) {
   PairProblem problem;
   const std::size_t l = level.size();
   set_documents(problem, n_rows, l, offsets, rows, query_weight, margin, pieces);
@@ -97,7 +114,9 @@ Pairs Pairs::of_levels(Index n_rows, Array1<Index> offsets, std::optional<Array1
   problem.rank = preferred ? static_cast<int>(preferred->shape(1)) : 0;
   problem.preferred = preferred ? preferred->data() : nullptr;
   problem.other = other ? other->data() : nullptr;
-  problem.selection = adjacent ? Selection::adjacent : Selection::all;
+  require(width > 0, "width must be positive");
+  problem.width = width;
+  set_ranks(problem, ranks);
   check_levels(problem);
   return Pairs(n_rows, PairKernel(std::move(problem)),
                keep(offsets, rows, level, n_levels, query_weight, preferred, other, margin));
@@ -117,12 +136,13 @@ Pairs Pairs::of_list(Index n_rows, Array1<Index> offsets, std::optional<Array1<I
 
 void bind_pairs(nb::module_& m) {
   nb::class_<Incidence>(m, "Incidence", "A list of pairs, by document.")
-      .def(nb::new_(&make_incidence), "n_documents"_a, "pairs"_a, "weight"_a.none());
+      .def(nb::new_(&make_incidence), "n_documents"_a, "pairs"_a, "weight"_a.none(),
+           "margin"_a.none());
 
   nb::class_<Pairs>(m, "Pairs", "Documents grouped by query, the pairs among them and their loss.")
       .def(nb::new_(&Pairs::of_levels), nb::kw_only(), "n_rows"_a, "offsets"_a, "rows"_a.none(),
            "level"_a, "n_levels"_a, "query_weight"_a, "preferred"_a.none(), "other"_a.none(),
-           "margin"_a.none(), "adjacent"_a, "pieces"_a)
+           "margin"_a.none(), "width"_a, "pieces"_a, "ranks"_a.none())
       .def_static("of_list", &Pairs::of_list, nb::kw_only(), "n_rows"_a, "offsets"_a,
                   "rows"_a.none(), "incidence"_a, "query_weight"_a, "margin"_a.none(), "pieces"_a);
 

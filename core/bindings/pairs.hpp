@@ -25,7 +25,8 @@ class Pairs {
                          Array1<Level> level, Array1<Level> n_levels, Array1<double> query_weight,
                          std::optional<Array2<double>> preferred,
                          std::optional<Array2<double>> other, std::optional<Array1<double>> margin,
-                         bool adjacent, const Array2<double>& pieces);
+                         Level width, const Array2<double>& pieces,
+                         const std::optional<Array2<Level>>& ranks);
 
   // Listed pairs.
   static Pairs of_list(Index n_rows, Array1<Index> offsets, std::optional<Array1<Index>> rows,

@@ -13,6 +13,8 @@ struct Piece {
   double coefficient;
   double theta;
   int power;  // 1 or 2
+  // The columns first_rank .. last_rank of the pair weights that it has; one, if all weigh 1.
+  int first_rank = 0, last_rank = 1;
 };
 
 // The loss of a query, and the magnitudes of the terms of its sums: rounding errors are about the

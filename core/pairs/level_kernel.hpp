@@ -1,8 +1,9 @@
 // Pair statistics in score space: everything here is a function of scores and labels alone.
 //
-// The loss of a query is  weight * sum over pairs (i, j) of  c_ij * sum over pieces of
-// a * max(0, theta - (s_i - s_j))^e,  with pair weights  c_ij = sum_r preferred[i, r] * other[j,
-// r]. Both the value and its derivatives are sums over partners in a window of the sorted scores.
+// The loss of a query is  weight * sum over pairs (i, j) of  sum over pieces of
+// c_ij * a * max(0, theta - (s_i - s_j))^e,  with pair weights  c_ij = sum_r preferred[i, r] *
+// other[j, r]  over the ranks r of the piece: all of them, unless pairs differ in their margins.
+// Both the value and its derivatives are sums over partners in a window of the sorted scores.
 #pragma once
 
 #include <algorithm>
@@ -74,7 +75,7 @@ class PairKernel {
         begin = scratch.begin.data();
       }
       find_windows(piece.theta, scratch.key, end, begin);
-      for (int r = 0; r < std::max(problem_.rank, 1); ++r) {
+      for (int r = piece.first_rank; r < piece.last_rank; ++r) {
         add_piece(q, piece, r, windows_of(problem_, q, point, end, begin), loss, point, scratch);
       }
     }
@@ -86,7 +87,8 @@ class PairKernel {
     return {weight * std::max(loss.value, 0.0), weight * loss.value_size, weight * loss.slope_size};
   }
 
-  // Sum of the weights of the pairs of query q that are active for the first piece at scores s.
+  // Sum of the weights of the pairs of query q that are active at scores s, for the first of the
+  // pieces that they have.
   double active_weight(Index q, const double* s, PairPoint& point, Scratch& scratch) const {
     const Range docs = problem_.documents(q);
     std::iota(point.order.at(docs.first), point.order.at(docs.last), 0);
@@ -95,17 +97,22 @@ class PairKernel {
     const auto m = static_cast<std::size_t>(docs.size());
     scratch.end.resize(m);
     scratch.begin.resize(m);
-    find_windows(problem_.pieces[0].theta, scratch.key, scratch.end.data(), scratch.begin.data());
     const Windows w = windows_of(problem_, q, point, scratch.end.data(), scratch.begin.data());
     double total = 0;
-    for (int r = 0; r < std::max(problem_.rank, 1); ++r) {
-      load_weights(problem_, q, r, point, scratch);
-      sum_partners(
-          problem_, w, 1,
-          both_sides(problem_, scratch.weight[kPreferred].data(), scratch.weight[kOther].data()),
-          scratch);
-      total += std::inner_product(scratch.weight[kOther].begin(), scratch.weight[kOther].end(),
-                                  scratch.sums[kPreferred].begin(), 0.0);
+    int counted = 0;  // ranks
+    for (const Piece& piece : problem_.pieces) {
+      if (piece.first_rank < counted) continue;
+      counted = piece.last_rank;
+      find_windows(piece.theta, scratch.key, scratch.end.data(), scratch.begin.data());
+      for (int r = piece.first_rank; r < piece.last_rank; ++r) {
+        load_weights(problem_, q, r, point, scratch);
+        sum_partners(
+            w, 1,
+            both_sides(problem_, scratch.weight[kPreferred].data(), scratch.weight[kOther].data()),
+            scratch);
+        total += std::inner_product(scratch.weight[kOther].begin(), scratch.weight[kOther].end(),
+                                    scratch.sums[kPreferred].begin(), 0.0);
+      }
     }
     return problem_.query_weight[q] * total;
   }
@@ -164,7 +171,7 @@ class PairKernel {
   }
 
  private:
-  // f(windows, r, scale) for each quadratic piece and each rank r of the pair weights: the
+  // f(windows, r, scale) for each quadratic piece and each rank r of its pair weights: the
   // off-diagonal part of H is scale * the sums over the partners in these windows.
   template <class F>
   void for_each_curved(Index q, const PairPoint& point, F&& f) const {
@@ -173,7 +180,7 @@ class PairKernel {
       if (piece.power != 2) continue;
       const Windows w = windows_of(problem_, q, point, point.end.at(at), point.begin.at(at));
       const double scale = -2.0 * piece.coefficient * problem_.query_weight[q];
-      for (int r = 0; r < std::max(problem_.rank, 1); ++r) f(w, r, scale);
+      for (int r = piece.first_rank; r < piece.last_rank; ++r) f(w, r, scale);
       at += problem_.n_documents();
     }
   }
@@ -196,7 +203,7 @@ class PairKernel {
       }
     }
     sum_partners(
-        problem_, w, 2,
+        w, 2,
         both_sides(problem_, scratch.values[kPreferred].data(), scratch.values[kOther].data()),
         scratch);
     const double *above = scratch.sums[kPreferred].data(), *below = scratch.sums[kOther].data();
@@ -239,7 +246,7 @@ class PairKernel {
                     const PairPoint& point, Scratch& scratch) const {
     const Index m = w.size;
     if (problem_.rank == 0) {
-      sum_partners(problem_, w, 1, {u, u}, scratch);
+      sum_partners(w, 1, {u, u}, scratch);
       const double *above = scratch.sums[kPreferred].data(), *below = scratch.sums[kOther].data();
       double* image = scratch.image.data();
       for (Index t = 0; t < m; ++t) image[t] += scale * (above[t] + below[t]);
@@ -251,7 +258,7 @@ class PairKernel {
       for (Index t = 0; t < m; ++t) scratch.values[side][t] = scratch.weight[side][t] * u[t];
     }
     sum_partners(
-        problem_, w, 1,
+        w, 1,
         both_sides(problem_, scratch.values[kPreferred].data(), scratch.values[kOther].data()),
         scratch);
     for (Index t = 0; t < m; ++t) {
@@ -276,7 +283,7 @@ class PairKernel {
     const auto size = static_cast<std::size_t>(w.n_levels) + 1;
     if (scratch.workspace[0].size() < size) scratch.workspace[0].resize(size);
     simd().counting.partner_sums8(w, side == kPreferred ? Partners::preferred : Partners::other,
-                                  problem_.selection, scratch.values8.data(), scratch.sums8.data(),
+                                  scratch.values8.data(), scratch.sums8.data(),
                                   scratch.workspace[0].data());
     for (std::size_t t = 0; t < m; ++t) {
       add_product(image[t], scale * own_weight[t], scratch.sums8[t]);

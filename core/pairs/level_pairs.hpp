@@ -11,10 +11,10 @@ namespace marginrank {
 struct PairProblem : Documents {
   const Level* level = nullptr;       // dense rank of a document's label inside its query
   const Level* n_levels = nullptr;    // by query
+  Level width = kAnyWidth;            // largest difference of the levels of a pair
   int rank = 0;                       // 0: all c_ij = 1
   const double* preferred = nullptr;  // documents x rank
   const double* other = nullptr;      // documents x rank
-  Selection selection = Selection::all;
 };
 
 // The state of a point (a vector of scores) for Hessian-vector products: the sorted order of each

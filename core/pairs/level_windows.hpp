@@ -89,7 +89,11 @@ inline void blank_windows(const PairProblem& problem, Range docs, PairPoint& poi
 inline Windows windows_of(const PairProblem& problem, Index q, const PairPoint& point,
                           const Position* end, const Position* begin) {
   const Range docs = problem.documents(q);
-  return {static_cast<Position>(docs.size()), problem.n_levels[q], point.level.at(docs.first), end,
+  return {static_cast<Position>(docs.size()),
+          problem.n_levels[q],
+          problem.width,
+          point.level.at(docs.first),
+          end,
           begin};
 }
 

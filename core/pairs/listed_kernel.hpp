@@ -139,7 +139,7 @@ class ListedKernel {
         const Range partners = problem_.partners(i, side);
         for (Index k = partners.first; k < partners.last; ++k) {
           const double weight = 2.0 * piece.coefficient * incidence_.weight(k);
-          const bool active = slack(piece, side, key, incidence_.step(k)) > 0.0;
+          const bool active = slack(piece, side, key, k) > 0.0;
           f(incidence_.step(k), active ? weight : 0.0);
         }
       }
@@ -152,21 +152,24 @@ class ListedKernel {
     double reach = 0, slack_reach = 0;          // bounds on their rounding error
   };
 
-  static double slack(const Piece& piece, Side side, const double* key, Position step) {
-    return piece.theta - (side == Side::preferred ? key[0] - key[step] : key[step] - key[0]);
+  // What partner k of a document misses of its margin.
+  double slack(const Piece& piece, Side side, const double* key, Index k) const {
+    const double difference = key[0] - key[incidence_.step(k)];
+    return piece.theta + incidence_.margin(k) -
+           (side == Side::preferred ? difference : -difference);
   }
 
   Sums add_up(const Piece& piece, Index i, Side side, const double* key) const {
     Sums sums;
     const Range partners = problem_.partners(i, side);
     for (Index k = partners.first; k < partners.last; ++k) {
-      const double missing = std::max(slack(piece, side, key, incidence_.step(k)), 0.0);
+      const double missing = std::max(slack(piece, side, key, k), 0.0);
       const double weight = missing > 0.0 ? incidence_.weight(k) : 0.0;
       sums.weight += weight;
       sums.slack += weight * missing;
       sums.squares += weight * missing * missing;
-      const double reach =
-          std::abs(piece.theta) + std::abs(key[0]) + std::abs(key[incidence_.step(k)]);
+      const double reach = std::abs(piece.theta) + std::abs(incidence_.margin(k)) +
+                           std::abs(key[0]) + std::abs(key[incidence_.step(k)]);
       sums.reach += weight * reach;
       sums.slack_reach += weight * missing * reach;
     }

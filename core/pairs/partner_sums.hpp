@@ -31,11 +31,11 @@ inline void load_weights(const PairProblem& problem, Index q, int r, const PairP
 }
 
 // Sums values[side] over the partners of each document on that side into scratch.sums[side].
-inline void sum_partners(const PairProblem& problem, const Windows& w, int channels,
-                         const SideValues& values, Scratch& scratch) {
+inline void sum_partners(const Windows& w, int channels, const SideValues& values,
+                         Scratch& scratch) {
   for (auto& sums : scratch.sums) sums.resize(static_cast<std::size_t>(channels * w.size));
   // The value needs every digit; the joint sums for few levels lose some.
-  if (channels == 1 && w.n_levels <= kFewLevels && problem.selection == Selection::all) {
+  if (channels == 1 && w.n_levels <= kFewLevels && w.width == kAnyWidth) {
     simd().counting.few_level_sums(w, values[kPreferred], values[kOther],
                                    scratch.sums[kPreferred].data(), scratch.sums[kOther].data());
     return;
@@ -46,8 +46,8 @@ inline void sum_partners(const PairProblem& problem, const Windows& w, int chann
   }
   parallel_for(2, scratch.threads, [&](Index side) {
     simd().counting.partner_sums(w, side == kPreferred ? Partners::preferred : Partners::other,
-                                 problem.selection, channels, values[side],
-                                 scratch.sums[side].data(), scratch.workspace[side].data());
+                                 channels, values[side], scratch.sums[side].data(),
+                                 scratch.workspace[side].data());
   });
 }
 

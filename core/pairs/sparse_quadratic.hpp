@@ -41,7 +41,7 @@ class SparseQuadratic {
       if (piece.power != 2) continue;
       const double scale = 4.0 * piece.coefficient * problem_.query_weight[q];
       compact_windows(entries, count, first, at);
-      for (int r = 0; r < std::max(problem_.rank, 1); ++r) {
+      for (int r = piece.first_rank; r < piece.last_rank; ++r) {
         result -= scale * product_over_pairs(q, entries, count, r);
       }
       at += problem_.n_documents();
@@ -75,10 +75,14 @@ class SparseQuadratic {
       sum_directly(count);
     } else {
       workspace_.resize(static_cast<std::size_t>(partner_sums_workspace(problem_.n_levels[q], 1)));
-      const Windows windows{static_cast<Position>(count), problem_.n_levels[q], level_.data(),
-                            end_.data(), nullptr};
-      simd().counting.partner_sums(windows, Partners::preferred, problem_.selection, 1,
-                                   values_.data(), sums_.data(), workspace_.data());
+      const Windows windows{static_cast<Position>(count),
+                            problem_.n_levels[q],
+                            problem_.width,
+                            level_.data(),
+                            end_.data(),
+                            nullptr};
+      simd().counting.partner_sums(windows, Partners::preferred, 1, values_.data(), sums_.data(),
+                                   workspace_.data());
     }
     double total = 0;
     for (std::size_t a = 0; a < m; ++a) {
@@ -88,12 +92,11 @@ class SparseQuadratic {
   }
 
   void sum_directly(Index count) {
-    const bool adjacent = problem_.selection == Selection::adjacent;
     for (Index a = 0; a < count; ++a) {
       sums_[a] = 0;
       for (Position b = 0; b < end_[a]; ++b) {
         const Level above = level_[b] - level_[a];
-        if (adjacent ? above == 1 : above > 0) sums_[a] += values_[b];
+        if (above > 0 && above <= problem_.width) sums_[a] += values_[b];
       }
     }
   }

@@ -10,7 +10,7 @@ namespace {
 template <Partners P, int channels, class Counter>
 MARGINRANK_INLINE void counted_sums(const Windows& windows, const double* values, double* out,
                                     Vec8* workspace) {
-  Counter counter(windows.n_levels, workspace);
+  Counter counter(windows, workspace);
   const Walk<P> walk{windows};
   const Position m = windows.size;
   Position seen = 0;
@@ -23,10 +23,10 @@ MARGINRANK_INLINE void counted_sums(const Windows& windows, const double* values
 }
 
 template <Partners P, int channels>
-MARGINRANK_INLINE void partner_sums_of(const Windows& windows, Selection selection,
-                                       const double* values, double* out, Vec8* workspace) {
-  if (selection == Selection::adjacent) {
-    counted_sums<P, channels, AdjacentLevels<P, channels>>(windows, values, out, workspace);
+MARGINRANK_INLINE void partner_sums_of(const Windows& windows, const double* values, double* out,
+                                       Vec8* workspace) {
+  if (windows.width < kAnyWidth) {
+    counted_sums<P, channels, CloseLevels<P, channels>>(windows, values, out, workspace);
   } else if (windows.n_levels <= kFewLevels) {
     few_level_partner_sums<P, channels>(windows, values, out);
   } else {
@@ -34,18 +34,18 @@ MARGINRANK_INLINE void partner_sums_of(const Windows& windows, Selection selecti
   }
 }
 
-void partner_sums(const Windows& windows, Partners partners, Selection selection, int channels,
-                  const double* values, double* out, Vec8* workspace) {
+void partner_sums(const Windows& windows, Partners partners, int channels, const double* values,
+                  double* out, Vec8* workspace) {
   if (partners == Partners::preferred) {
     if (channels == 1) {
-      partner_sums_of<Partners::preferred, 1>(windows, selection, values, out, workspace);
+      partner_sums_of<Partners::preferred, 1>(windows, values, out, workspace);
     } else {
-      partner_sums_of<Partners::preferred, 2>(windows, selection, values, out, workspace);
+      partner_sums_of<Partners::preferred, 2>(windows, values, out, workspace);
     }
   } else if (channels == 1) {
-    partner_sums_of<Partners::other, 1>(windows, selection, values, out, workspace);
+    partner_sums_of<Partners::other, 1>(windows, values, out, workspace);
   } else {
-    partner_sums_of<Partners::other, 2>(windows, selection, values, out, workspace);
+    partner_sums_of<Partners::other, 2>(windows, values, out, workspace);
   }
 }
 
@@ -59,7 +59,7 @@ void few_level_sums(const Windows& windows, const double* preferred_values,
 template <Partners P, class Counter>
 MARGINRANK_INLINE void counted_sums8(const Windows& windows, const Vec8* values, Vec8* out,
                                      Vec8* workspace) {
-  Counter counter(windows.n_levels, workspace);
+  Counter counter(windows, workspace);
   const Walk<P> walk{windows};
   Position seen = 0;
   for (Position i = 0; i < windows.size; ++i) {
@@ -71,21 +71,21 @@ MARGINRANK_INLINE void counted_sums8(const Windows& windows, const Vec8* values,
 }
 
 template <Partners P>
-MARGINRANK_INLINE void partner_sums8_of(const Windows& windows, Selection selection,
-                                        const Vec8* values, Vec8* out, Vec8* workspace) {
-  if (selection == Selection::adjacent) {
-    counted_sums8<P, AdjacentLevels8<P>>(windows, values, out, workspace);
+MARGINRANK_INLINE void partner_sums8_of(const Windows& windows, const Vec8* values, Vec8* out,
+                                        Vec8* workspace) {
+  if (windows.width < kAnyWidth) {
+    counted_sums8<P, CloseLevels8<P>>(windows, values, out, workspace);
   } else {
     counted_sums8<P, LevelTree8<P>>(windows, values, out, workspace);
   }
 }
 
-void partner_sums8(const Windows& windows, Partners partners, Selection selection,
-                   const Vec8* values, Vec8* out, Vec8* workspace) {
+void partner_sums8(const Windows& windows, Partners partners, const Vec8* values, Vec8* out,
+                   Vec8* workspace) {
   if (partners == Partners::preferred) {
-    partner_sums8_of<Partners::preferred>(windows, selection, values, out, workspace);
+    partner_sums8_of<Partners::preferred>(windows, values, out, workspace);
   } else {
-    partner_sums8_of<Partners::other>(windows, selection, values, out, workspace);
+    partner_sums8_of<Partners::other>(windows, values, out, workspace);
   }
 }
 

@@ -11,14 +11,15 @@ namespace marginrank {
 struct Windows {
   Position size;
   Level n_levels;
+  Level width;  // largest difference of the levels of a pair
   const Level* level;
   const Position* end;
   const Position* begin;
 };
 
 enum class Partners { preferred, other };
-enum class Selection { all, adjacent };
 
+constexpr Level kAnyWidth = INT32_MAX;  // for pairs of all levels
 constexpr Level kFewLevels = 7;
 
 struct CountingKernels {
@@ -29,14 +30,14 @@ struct CountingKernels {
                          const double* other_values, double* above, double* below);
 
   // For any number of levels, one side at a time: out[t] = sum of values[p] over the partners with
-  // a higher (Partners::preferred) or lower (Partners::other) level, or only the next higher or
-  // lower one (Selection::adjacent). `workspace` holds partner_sums_workspace() vectors.
-  void (*partner_sums)(const Windows& windows, Partners partners, Selection selection, int channels,
+  // a higher (Partners::preferred) or lower (Partners::other) level. `workspace` holds
+  // partner_sums_workspace() vectors.
+  void (*partner_sums)(const Windows& windows, Partners partners, int channels,
                        const double* values, double* out, Vec8* workspace);
 
   // The same for eight vectors at once; `workspace` holds n_levels + 1 vectors.
-  void (*partner_sums8)(const Windows& windows, Partners partners, Selection selection,
-                        const Vec8* values, Vec8* out, Vec8* workspace);
+  void (*partner_sums8)(const Windows& windows, Partners partners, const Vec8* values, Vec8* out,
+                        Vec8* workspace);
 };
 
 // Nodes of all layers of a LevelTree: a seventh of the levels, rounded up layer by layer.

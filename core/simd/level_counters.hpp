@@ -11,9 +11,9 @@ namespace marginrank::MARGINRANK_SIMD {
 template <Partners P, int channels>
 class LevelTree {
  public:
-  MARGINRANK_INLINE LevelTree(Level n_levels, Vec8* nodes) : n_layers_(0) {
+  MARGINRANK_INLINE LevelTree(const Windows& windows, Vec8* nodes) : n_layers_(0) {
     Index n_nodes = 0;
-    for (Level groups = n_levels; n_layers_ == 0 || groups > 1; groups = (groups + 7) / 8) {
+    for (Level groups = windows.n_levels; n_layers_ == 0 || groups > 1; groups = (groups + 7) / 8) {
       layer_[n_layers_++] = nodes + n_nodes * channels;
       n_nodes += (groups + 7) / 8;
     }
@@ -46,34 +46,45 @@ class LevelTree {
   int n_layers_;
 };
 
-// The same interface for pairs of adjacent levels: one sum per level.
+// The levels of the partners of a document: at most `width` levels away.
+template <Partners P>
+MARGINRANK_INLINE Range close_levels(Level level, const Windows& windows) {
+  // In 64 bits, because a width may be as large as a level can be.
+  const Index own = level, width = windows.width;
+  if (P == Partners::other) return {own - smaller(own, width), own};
+  return {own + 1, smaller(own + width + 1, static_cast<Index>(windows.n_levels))};
+}
+
+// The same interface for pairs of close levels: one sum per level, added up in O(width).
 template <Partners P, int channels>
-class AdjacentLevels {
+class CloseLevels {
  public:
-  MARGINRANK_INLINE AdjacentLevels(Level n_levels, Vec8* nodes)
-      : sums_(nodes), n_levels_(n_levels) {
-    clear(sums_, (static_cast<Index>(n_levels) * channels + 7) / 8);
+  MARGINRANK_INLINE CloseLevels(const Windows& windows, Vec8* nodes)
+      : sums_(nodes), windows_(windows) {
+    clear(sums_, (static_cast<Index>(windows.n_levels) * channels + 7) / 8);
   }
 
   MARGINRANK_INLINE void add(Level level, const double* value, Index stride) {
-    for (int c = 0; c < channels; ++c) {
-      const Index k = static_cast<Index>(level) * channels + c;
-      sums_[k / 8].lane[k % 8] += value[c * stride];
-    }
+    for (int c = 0; c < channels; ++c) at(level, c) += value[c * stride];
   }
 
   MARGINRANK_INLINE void get(Level level, double* sum, Index stride) const {
-    const Level partner = P == Partners::preferred ? level + 1 : level - 1;
-    const bool exists = partner >= 0 && partner < n_levels_;
+    const Range partners = close_levels<P>(level, windows_);
     for (int c = 0; c < channels; ++c) {
-      const Index k = static_cast<Index>(partner) * channels + c;
-      sum[c * stride] = exists ? sums_[k / 8].lane[k % 8] : 0.0;
+      double found = 0;
+      for (Index k = partners.first; k < partners.last; ++k) found += at(k, c);
+      sum[c * stride] = found;
     }
   }
 
  private:
+  MARGINRANK_INLINE double& at(Index level, int channel) const {
+    const Index k = level * channels + channel;
+    return sums_[k / 8].lane[k % 8];
+  }
+
   Vec8* sums_;
-  Level n_levels_;
+  const Windows& windows_;
 };
 
 MARGINRANK_INLINE void add8(Vec8& sum, const Vec8& value) {
@@ -84,8 +95,9 @@ MARGINRANK_INLINE void add8(Vec8& sum, const Vec8& value) {
 template <Partners P>
 class LevelTree8 {
  public:
-  MARGINRANK_INLINE LevelTree8(Level n_levels, Vec8* nodes) : nodes_(nodes), n_levels_(n_levels) {
-    clear(nodes, n_levels + 1);
+  MARGINRANK_INLINE LevelTree8(const Windows& windows, Vec8* nodes)
+      : nodes_(nodes), n_levels_(windows.n_levels) {
+    clear(nodes, n_levels_ + 1);
   }
 
   MARGINRANK_INLINE void add(Level level, const Vec8& value) {
@@ -107,23 +119,24 @@ class LevelTree8 {
 };
 
 template <Partners P>
-class AdjacentLevels8 {
+class CloseLevels8 {
  public:
-  MARGINRANK_INLINE AdjacentLevels8(Level n_levels, Vec8* nodes)
-      : sums_(nodes), n_levels_(n_levels) {
-    clear(nodes, n_levels);
+  MARGINRANK_INLINE CloseLevels8(const Windows& windows, Vec8* nodes)
+      : sums_(nodes), windows_(windows) {
+    clear(nodes, windows.n_levels);
   }
 
   MARGINRANK_INLINE void add(Level level, const Vec8& value) { add8(sums_[level], value); }
 
   MARGINRANK_INLINE void get(Level level, Vec8& sum) const {
-    const Level partner = P == Partners::preferred ? level + 1 : level - 1;
-    sum = partner >= 0 && partner < n_levels_ ? sums_[partner] : Vec8{};
+    const Range partners = close_levels<P>(level, windows_);
+    sum = Vec8{};
+    for (Index k = partners.first; k < partners.last; ++k) add8(sum, sums_[k]);
   }
 
  private:
   Vec8* sums_;
-  Level n_levels_;
+  const Windows& windows_;
 };
 
 }  // namespace marginrank::MARGINRANK_SIMD

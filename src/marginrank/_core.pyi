@@ -68,7 +68,9 @@ def unpack_rows(
 class Incidence:
     """A list of pairs, by document."""
 
-    def __init__(self, n_documents: int, pairs: Integers, weight: Floats | None) -> None: ...
+    def __init__(
+        self, n_documents: int, pairs: Integers, weight: Floats | None, margin: Floats | None
+    ) -> None: ...
 
 class Pairs:
     """Documents grouped by query, the pairs among them and their loss."""
@@ -85,8 +87,9 @@ class Pairs:
         preferred: Floats | None,
         other: Floats | None,
         margin: Floats | None,
-        adjacent: bool,
+        width: int,
         pieces: Floats,
+        ranks: Levels | None,
     ) -> None: ...
     @staticmethod
     def of_list(

@@ -38,7 +38,7 @@ def pairs_of(rows):
     return _core.Pairs(
         n_rows=700, offsets=OFFSETS, rows=rows, level=level,
         n_levels=np.array([1, 2, 2], dtype=np.int32), query_weight=np.ones(3), preferred=None,
-        other=None, margin=None, adjacent=False, pieces=np.array([[1.0, 1.0, 2.0]]),
+        other=None, margin=None, width=2**31 - 1, pieces=np.array([[1.0, 1.0, 2.0]]), ranks=None,
     )  # fmt: skip
 
 
@@ -79,7 +79,7 @@ def test_features_of_several_tiles(instruction_set):
     pairs = _core.Pairs(
         n_rows=9, offsets=np.array([0, 9]), rows=None, level=(i % 2).astype(np.int32),
         n_levels=np.array([2], dtype=np.int32), query_weight=np.ones(1), preferred=None,
-        other=None, margin=None, adjacent=False, pieces=np.array([[1.0, 1.0, 2.0]]),
+        other=None, margin=None, width=2**31 - 1, pieces=np.array([[1.0, 1.0, 2.0]]), ranks=None,
     )  # fmt: skip
     assert_allclose(hats.dot(v), X @ v, atol=1e-12)
     assert_allclose(_core.transpose_dot(hats, pairs, z, 2), X.sum(axis=0), atol=1e-12)

@@ -49,6 +49,18 @@ def test_weights_validation_and_compression(run, tmp_path, train_txt, test_txt, 
     assert json.loads(done.stdout)["valid"]["pairwise_accuracy"] > 0.6
 
 
+def test_margins_are_the_fourth_column(run, tmp_path, train_txt, data, pairs_file):
+    lines = pairs_file.read_text().splitlines()
+    margins = np.random.default_rng(0).uniform(size=len(lines)).tolist()
+    text = [f"{line}\t1\t{m!r}\n" for line, m in zip(lines, margins, strict=True)]
+    pairs_file.write_text("".join(text))
+    run("train", train_txt, "--pairs", pairs_file, "--model", tmp_path / "m.json")
+    listed = load_pairs(pairs_file)
+    np.testing.assert_array_equal(listed.margin, margins)
+    expected = RankSVM().fit(data.X, pairs=listed.pairs, pair_margin=margins, qid=data.qid)
+    np.testing.assert_allclose(load_model(tmp_path / "m.json").coef_, expected.coef_, rtol=1e-12)
+
+
 def test_neither_queries_nor_labels_are_needed(run, tmp_path):
     (tmp_path / "d.txt").write_text("0 1:1\n0 1:2\n0 1:1.5\n")
     (tmp_path / "d.csv").write_text("a\n1\n2\n1.5\n")

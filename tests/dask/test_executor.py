@@ -39,7 +39,7 @@ RNG = np.random.default_rng(0)
 
 def problem():
     data = RankingData(X, Y, QID)
-    pairs = LevelPairs.from_data(data, adjacent=False, pair_weights=None, margins=None, threads=1)
+    pairs = LevelPairs.from_data(data, threads=1)
     return Problem(data, pairs, HUBER)
 
 

@@ -126,7 +126,7 @@ def test_weights_are_given_once():
     np.testing.assert_array_equal(check_pairs(PairList(PAIRS), weight, 4).weight, weight)
     with pytest.raises(ValueError, match=r"pair_weight\[1\] is -1"):
         check_pairs(PairList(PAIRS, -weight), None, 4)
-    with pytest.raises(ValueError, match=r"pair_weight.* weights already"):
+    with pytest.raises(ValueError, match=r"pair_weight.* already"):
         check_pairs(PairList(PAIRS, weight), weight, 4)
 
 

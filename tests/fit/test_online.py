@@ -160,7 +160,8 @@ def rows_of(kind, rows):
         listed = given["pairs"]
         inside = np.isin(listed.pairs[:, 0], rows)
         numbers = np.searchsorted(rows, listed.pairs[inside])
-        given["pairs"] = PairList(numbers, listed.weight[inside])
+        margin = None if listed.margin is None else listed.margin[inside]
+        given["pairs"] = PairList(numbers, listed.weight[inside], margin=margin)
     return weights, given
 
 

@@ -19,42 +19,58 @@ class ExplicitPairs:
 
 
 def explicit_pairs(
-    y, qid, *, sample_weight=None, query_weight=None, pair_weight=None, margin=None, adjacent=False
+    y,
+    qid,
+    *,
+    sample_weight=None,
+    query_weight=None,
+    pair_weight=None,
+    margin=None,
+    close=None,
 ):
-    """List the pairs of rows of one query with y_i > y_j; `query_weight` is by row."""
+    """List the pairs of rows of one query with y_i > y_j; `query_weight` is by row.
+
+    `margin` is by row, or a function of two labels; `close(i, j)` is true for pairs that count.
+    """
     y, qid = np.asarray(y), np.asarray(qid)
     n = len(y)
     a = np.ones(n) if sample_weight is None else np.asarray(sample_weight)
     omega = np.ones(n) if query_weight is None else np.asarray(query_weight)
-    d = np.zeros(n) if margin is None else np.asarray(margin)
     i, j = np.nonzero((qid[:, None] == qid) & (y[:, None] > y))
-    if adjacent:
-        between = [
-            np.any((qid == qid[k]) & (y > y[m]) & (y < y[k])) for k, m in zip(i, j, strict=True)
-        ]
-        i, j = (rows[~np.array(between, dtype=bool)] for rows in (i, j))
+    if close is not None:
+        counts = np.array([close(*rows) for rows in zip(i, j, strict=True)], dtype=bool)
+        i, j = i[counts], j[counts]
+    if callable(margin):
+        shift = np.array([margin(*labels) for labels in zip(y[i], y[j], strict=True)], dtype=float)
+    else:
+        d = np.zeros(n) if margin is None else np.asarray(margin)
+        shift = d[i] - d[j]
     delta = np.ones(len(i))
     if pair_weight is not None:
         delta[:] = [pair_weight(*labels) for labels in zip(y[i], y[j], strict=True)]
-    return ExplicitPairs(i, j, omega[i] * a[i] * a[j] * delta, d[i] - d[j])
+    return ExplicitPairs(i, j, omega[i] * a[i] * a[j] * delta, shift)
 
 
 def written_down(pair_set):
     """Return the documents, the query, the weight and the margin of each pair of a set."""
     query = pair_set.documents.query_of_document
+    margin = 0.0
     if isinstance(pair_set, ListedPairs):
         i, j = pair_set.pairs.T
         weight = np.ones(i.size) if pair_set.pair_weight is None else pair_set.pair_weight
+        margin = 0.0 if pair_set.pair_margin is None else pair_set.pair_margin
     else:
         level = pair_set.queries.level.astype(int)
         step = level[:, None] - level[None, :]
-        wanted = step == 1 if pair_set.adjacent else step > 0
+        wanted = (step > 0) & (step <= (pair_set.width or step.max()))
         i, j = np.nonzero(wanted & (query[:, None] == query[None, :]))
         weight = np.ones(i.size)
         if pair_set.factors is not None:
             weight = np.sum(pair_set.factors.preferred[i] * pair_set.factors.other[j], axis=1)
+        if pair_set.label_margins is not None:
+            margin = pair_set.label_margins.between(i, j)
     d = np.zeros(query.size) if pair_set.margins is None else pair_set.margins
-    return i, j, query[i], weight * pair_set.query_weight[query[i]], d[i] - d[j]
+    return i, j, query[i], weight * pair_set.query_weight[query[i]], d[i] - d[j] + margin
 
 
 class BruteForce:

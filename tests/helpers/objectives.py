@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from marginrank.models.parameters import selected_pairs
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.listed_pairs import ListedPairs
 from marginrank.objective.objective import Objective
+from marginrank.objective.pair_margins import LabelMargins
 from marginrank.operators import matrix_of
 
 
@@ -19,17 +21,25 @@ def make_objective(
     pairs=None,
     pair_weights=None,
     margins=None,
+    margin_table=None,
     ridge=1.0,
     threads=1,
     backend="native",
 ):
-    """Return F for the pairs of the labels or of a list; `pair_weights` and `margins` by row."""
+    """Return F for the pairs of the labels or of a list.
+
+    `pair_weights` and `margins` are by row; `margin_table` is a matrix over the distinct labels.
+    """
+    by_label = None
+    if margin_table is not None:
+        by_label = LabelMargins.of_labels(margin_table, data.y)
     if pairs is None:
         chosen = LevelPairs.from_data(
             data,
-            adjacent=pair_selection == "adjacent",
+            width=selected_pairs(pair_selection).width,
             pair_weights=pair_weights,
             margins=margins,
+            label_margins=by_label,
             threads=threads,
         )
     else:

@@ -6,6 +6,7 @@ import numpy as np
 
 from helpers.brute_force import ExplicitPairs, explicit_pairs
 from helpers.oracle import LONG, Oracle
+from helpers.pair_kinds import within
 from marginrank import RankSVM
 from marginrank.objective.losses import get_loss
 from marginrank.objective.pair_weights import pair_cost
@@ -35,7 +36,8 @@ class SmallProblem:
     def judge(self):
         """The independent judge of it."""
         loss = get_loss(self.parameters["loss"])
-        if self.parameters["margin"] == "label":
+        margin = self.fit_parameters.get("pair_margin", self.parameters["margin"])
+        if not (isinstance(margin, str) and margin == "unit"):
             loss = loss.shifted(-loss.margin)
         return Oracle(self.X, self.pairs, loss, self.parameters["C"])
 
@@ -67,12 +69,53 @@ def small_problem(seed):
     if parameters["pair_cost"] == "ndcg":
         y = np.abs(y)
     weight = rng.uniform(0.1, 3.0, len(y)) if rng.random() < 0.2 else None
-    pairs = _weighted_pairs(y, qid, weight, parameters)
+    pairs = _weighted_pairs(
+        y,
+        qid,
+        weight,
+        parameters,
+        margin=y if parameters["margin"] == "label" else None,
+        close=within(y, qid, 1) if parameters["pair_selection"] == "adjacent" else None,
+    )
     fit_parameters = {"qid": qid, "sample_weight": weight}
     if listed:
         rows = np.column_stack([pairs.preferred, pairs.other])
         fit_parameters["pairs"] = rows if len(rows) else None
     return SmallProblem(X, y, qid, parameters, fit_parameters, pairs)
+
+
+def rescaled_problem(seed):
+    """Draw a problem with margins of two labels, of close pairs, or of listed ones."""
+    problem = small_problem(seed)
+    rng = np.random.default_rng([seed, 2])
+    y, qid = np.round(problem.y), problem.qid
+    kind, d = rng.choice(["all", "within", "label-within", "listed"]), int(rng.integers(1, 3))
+    labels = np.unique(y)
+    table = np.abs(rng.normal(size=(labels.size, labels.size)))
+    if rng.random() < 0.5:
+        table = np.round(table)  # equal margins, some of them zero
+    close = {
+        "within": within(y, qid, d),
+        "label-within": lambda i, j: y[i] - y[j] <= d,
+    }.get(kind)
+    parameters = problem.parameters | {
+        "pair_selection": f"{kind}:{d}" if close else "all",
+        "pair_cost": None if kind == "listed" else problem.parameters["pair_cost"],
+        "margin": "unit" if kind == "listed" else table,
+    }
+    pairs = _weighted_pairs(
+        y,
+        qid,
+        problem.fit_parameters["sample_weight"],
+        parameters,
+        margin=lambda a, b: table[np.searchsorted(labels, a), np.searchsorted(labels, b)],
+        close=close,
+    )
+    fit_parameters = problem.fit_parameters | {"pairs": None}
+    if kind == "listed" and pairs.weight.size:
+        rows = np.column_stack([pairs.preferred, pairs.other])
+        fit_parameters |= {"pairs": rows, "pair_margin": pairs.shift}
+    return SmallProblem(problem.X, y, qid, parameters, fit_parameters, pairs)
 
 
 def _draw_data(rng):
@@ -99,15 +142,9 @@ def _draw_data(rng):
     return X, y, np.repeat(np.arange(n_queries), per_query)
 
 
-def _weighted_pairs(y, qid, sample_weight, parameters):
+def _weighted_pairs(y, qid, sample_weight, parameters, *, margin=None, close=None):
     """List the pairs with cost and normalisation in their weights."""
-    pairs = explicit_pairs(
-        y,
-        qid,
-        sample_weight=sample_weight,
-        margin=y if parameters["margin"] == "label" else None,
-        adjacent=parameters["pair_selection"] == "adjacent",
-    )
+    pairs = explicit_pairs(y, qid, sample_weight=sample_weight, margin=margin, close=close)
     factors = pair_cost(parameters["pair_cost"], y, qid)
     weight = pairs.weight.astype(LONG)
     if factors is not None:

@@ -33,6 +33,12 @@ def test_separators(text, tmp_path):
     assert len(listed) == 4
 
 
+def test_margins_in_the_fourth_column():
+    listed = load_pairs(io.BytesIO(b"4 0 1 0.5\n2 0 2 1\n"))
+    np.testing.assert_array_equal(listed.weight, [1.0, 2.0])
+    np.testing.assert_array_equal(listed.margin, [0.5, 1.0])
+
+
 def test_weights_in_the_third_column():
     listed = load_pairs(io.BytesIO(b"3,0,1\n1,2,.5\n3,0,+2.e-3\n0,2,0\n"))
     np.testing.assert_array_equal(listed.pairs, PAIRS)
@@ -70,7 +76,9 @@ def test_lines_of_many_chunks(monkeypatch):
         (b"1 2\n3 \x1b[2J\n", r"f:2: '\\x1b\[2J' is not a row number"),
         (b"1 2\n3 4\xff\n", r"f:2: '4\\xff' is not a row number"),
         (b"1 2\n3\n", r"f:2: 1 column"),
-        (b"1 2 3 4\n", r"f:1: 4 columns"),
+        (b"1 2 3 4 5\n", r"f:1: 5 columns"),
+        (b"1 2 1 1\n1 2 1 -4\n", r"f:2: '-4' is not a margin"),
+        (b"1 2 x 1\n", r"f:1: 'x' is not a weight"),
         (b"1 2\n3 4 1\n", r"f:2: 3 columns, but the first line has 2"),
         (b"1 2 1\n3 4\n", r"f:2: 2 columns, but the first line has 3"),
         (b"1,,2\n", r"f:1: '' is not a row number"),

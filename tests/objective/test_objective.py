@@ -13,12 +13,14 @@ from helpers.objectives import (
     assert_samples_estimate,
     make_objective,
 )
+from helpers.pair_kinds import within
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marginrank import RankingData, make_ranking
 from marginrank.models.parameters import NORMALIZATIONS
 from marginrank.objective.losses import LOSSES, Loss, Piece
+from marginrank.objective.pair_margins import MOST_MARGIN_LABELS
 from marginrank.objective.pair_weights import gain_difference, weight_matrix
 from marginrank.solvers import SOLVERS, solver_names
 
@@ -60,23 +62,25 @@ class Problem:
     v: np.ndarray
     loss: Loss = LOSSES["squared_hinge"]
     C: float = 0.7
-    adjacent: bool = False
+    width: int | None = None  # largest difference of the levels of a pair
     normalization: str = "none"
     threads: int = 2
     weights: dict = field(default_factory=dict)  # sample_weight and query_weight, both by row
     factors: Any = None
     pair_weight: Any = None
-    margin: np.ndarray | None = None
+    margin: np.ndarray | None = None  # by row
+    margin_table: np.ndarray | None = None  # by label
 
     def objective(self):
         return make_objective(
             RankingData(self.X, self.y, self.qid, **self.weights),
             self.loss,
             C=self.C,
-            pair_selection="adjacent" if self.adjacent else "all",
+            pair_selection="all" if self.width is None else f"within:{self.width}",
             normalization=self.normalization,
             pair_weights=self.factors,
             margins=self.margin,
+            margin_table=self.margin_table,
             threads=self.threads,
         )
 
@@ -86,11 +90,15 @@ class Problem:
             self.qid,
             **self.weights,
             pair_weight=self.pair_weight,
-            margin=self.margin,
-            adjacent=self.adjacent,
+            margin=self.margin if self.margin_table is None else self._margin_of_labels,
+            close=None if self.width is None else within(self.y, self.qid, self.width),
         )
         pairs.weight = self._normalized(pairs)
         return pairs
+
+    def _margin_of_labels(self, a, b):
+        labels = np.unique(self.y)
+        return self.margin_table[np.searchsorted(labels, a), np.searchsorted(labels, b)]
 
     def _normalized(self, pairs):
         omega = self.weights.get("query_weight", np.ones(len(self.y)))
@@ -128,10 +136,15 @@ def problems(draw, losses=ALL_LOSSES, normalizations=("none",)):
     X = rng.normal(size=(n, n_features)) * (rng.random((n, n_features)) < draw(st.floats(0.1, 1)))
     w, v = rng.normal(size=(2, n_features)) * draw(st.sampled_from([1.0, 0.1, 0.3, 4.0, 0.0]))
     margin = rng.normal(size=n) if draw(st.booleans()) else None
+    y = random_labels(rng, n, draw(st.sampled_from([3, 2, 7, 8, 9, 70, "distinct", "real", 1])))
+    n_labels, table = np.unique(y).size, None
+    if n_labels <= MOST_MARGIN_LABELS and draw(st.booleans()):
+        margin, table = None, np.abs(rng.normal(size=(n_labels, n_labels)))
     if draw(st.booleans()):  # quarters: many ties and kinks, and every score is exact
         X, w = np.round(X), np.round(4 * w) / 4
-        margin = None if margin is None else np.round(4 * margin) / 4
-    y = random_labels(rng, n, draw(st.sampled_from([3, 2, 7, 8, 9, 70, "distinct", "real", 1])))
+        margin, table = (
+            None if values is None else np.round(4 * values) / 4 for values in (margin, table)
+        )
     qid = rng.integers(draw(st.sampled_from([1, 2, 3, 5, n])), size=n)
     if draw(st.booleans()):
         qid = np.sort(qid)
@@ -151,13 +164,14 @@ def problems(draw, losses=ALL_LOSSES, normalizations=("none",)):
         v,
         loss=draw(st.sampled_from(losses)),
         C=draw(st.sampled_from([0.01, 1.0, 30.0])),
-        adjacent=draw(st.booleans()),
+        width=draw(st.sampled_from([None, None, 1, 2, 9])),
         normalization=draw(st.sampled_from(normalizations)),
         threads=draw(st.sampled_from([1, 2, 5])),
         weights=weights,
         factors=factors,
         pair_weight=pair_weight,
         margin=margin,
+        margin_table=table,
     )
 
 
@@ -190,7 +204,7 @@ class Reference:
         self.terms = Loss("terms", tuple(pieces))
         keys = self.X @ problem.w - (0.0 if problem.margin is None else problem.margin)
         self.t = self.exact.differences @ problem.w - self.pairs.shift
-        self.least_t = np.full_like(self.t, -np.ptp(keys) - 3.0)
+        self.least_t = -np.ptp(keys) - 3.0 - np.abs(self.pairs.shift)
 
     def _allowed(self, function, active, everything):
         weight = self.C * self.pairs.weight
@@ -358,9 +372,9 @@ def test_columns_beyond_those_with_partial_sums(layout, threads):
     np.testing.assert_allclose(point.hess_diag(), diagonal, rtol=1e-10)
 
 
-@pytest.mark.parametrize("adjacent", [False, True])
+@pytest.mark.parametrize("width", [None, 1, 3])
 @pytest.mark.parametrize("labels", [3, "real"])
-def test_diagonal_of_a_sparse_matrix_with_a_dense_column(labels, adjacent):
+def test_diagonal_of_a_sparse_matrix_with_a_dense_column(labels, width):
     """Long columns use the counters, short ones look at each pair of entries."""
     rng = np.random.default_rng(4)
     X = sp.random_array((300, 30), density=0.02, random_state=rng).tolil()
@@ -374,16 +388,14 @@ def test_diagonal_of_a_sparse_matrix_with_a_dense_column(labels, adjacent):
         np.zeros(300, dtype=int),
         *rng.normal(size=(2, 30)),
         loss=LOSSES["huber"],
-        adjacent=adjacent,
+        width=width,
         weights={"sample_weight": sample_weight},
         factors=gain_difference(y),
         pair_weight=lambda a, b: a - b,
     )
-    if adjacent:
-        levels = np.unique(y, return_inverse=True)[1]
-        preferred, other = np.nonzero(levels[:, None] == levels + 1)
-    else:
-        preferred, other = np.nonzero(y[:, None] > y)
+    levels = np.unique(y, return_inverse=True)[1]
+    step = levels[:, None] - levels
+    preferred, other = np.nonzero((step > 0) & (step <= (width or len(y))))
     weight = sample_weight[preferred] * sample_weight[other] * (y[preferred] - y[other])
     pairs = ExplicitPairs(preferred, other, weight, np.zeros(len(weight)))
     assert_equals_brute_force(problem, Reference(problem, pairs))
@@ -405,14 +417,14 @@ def test_a_common_offset_of_a_feature_keeps_the_digits(layout):
         np.testing.assert_allclose(actual, expected, atol=1e-7 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("adjacent", [False, True])
+@pytest.mark.parametrize("width", [None, 1, 2])
 @pytest.mark.parametrize("normalization", NORMALIZATIONS)
-def test_weight_two_equals_a_repeated_row(normalization, adjacent):
+def test_weight_two_equals_a_repeated_row(normalization, width):
     rng = np.random.default_rng(6)
     X, y, qid = rng.normal(size=(40, 5)), rng.integers(4, size=40).astype(float), np.arange(40) % 6
     times = rng.integers(1, 4, size=40)
     w, v = rng.normal(size=(2, 5))
-    common = {"normalization": normalization, "adjacent": adjacent}
+    common = {"normalization": normalization, "width": width}
     weighted = Problem(X, y, qid, w, v, weights={"sample_weight": times.astype(float)}, **common)
     repeated = Problem(*(np.repeat(a, times, axis=0) for a in (X, y, qid)), w, v, **common)
     a, b = weighted.objective().at(w), repeated.objective().at(w)

@@ -43,7 +43,7 @@ def test_pairs_are_drawn_by_their_weight(name, qid, normalization):
     kind = pair_kind(name, Y, qid)
     problem = steps(kind, qid, normalization=normalization)
     drawer = problem.pair_set.drawer(problem.active)
-    preferred, other = drawer.draw(DRAWS, np.random.default_rng(0))
+    preferred, other, _ = drawer.draw(DRAWS, np.random.default_rng(0))
     drawn = table(in_rows(problem, preferred), in_rows(problem, other), 1 / DRAWS)
     pairs = kind.explicit
     weight = pairs.weight
@@ -62,7 +62,7 @@ def test_pairs_are_drawn_by_their_weight(name, qid, normalization):
 def test_only_pairs_of_the_given_queries_are_drawn(name):
     problem = steps(pair_kind(name, Y, QID), QID)
     chosen = problem.active[2:5]
-    preferred, other = problem.pair_set.drawer(chosen).draw(2000, np.random.default_rng(0))
+    preferred, other, _ = problem.pair_set.drawer(chosen).draw(2000, np.random.default_rng(0))
     query = problem.pair_set.documents.query_of_document
     assert set(query[preferred]) == set(chosen)
     np.testing.assert_array_equal(query[preferred], query[other])
@@ -75,7 +75,7 @@ def test_the_loss_of_drawn_pairs_is_that_of_all_on_average(name, loss):
     problem = steps(kind, MIXED, loss=loss)
     drawer = problem.pair_set.drawer(problem.active)
     pairs = drawer.draw(DRAWS, np.random.default_rng(0))
-    drawn = LevelPairs.one_by_one(problem.pair_set, *pairs, drawer.total / DRAWS)
+    drawn = LevelPairs.one_by_one(problem.pair_set, pairs, drawer.total / DRAWS)
     assert drawn.weights.sum() == pytest.approx(kind.explicit.weight.sum())
     value, gradient = type(problem)(problem.matrix, drawn, problem.loss).value_and_gradient(W, 1)
     brute = BruteForce(X, kind.explicit, problem.loss, 1.0)
@@ -119,7 +119,7 @@ def test_parts_have_no_pair_that_the_query_has_not(name):
     allowed = table(kind.explicit.preferred, kind.explicit.other, kind.explicit.weight) > 0
     parts = cut(problem, largest=5)
     drawer = parts.drawer(np.flatnonzero(parts.weights > 0))
-    preferred, other = drawer.draw(5000, np.random.default_rng(0))
+    preferred, other, _ = drawer.draw(5000, np.random.default_rng(0))
     rows = parts.documents.rows
     assert allowed[rows[preferred], rows[other]].all()
     part = parts.documents.query_of_document

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.brute_force import BruteForce, ExplicitPairs, explicit_pairs
 from helpers.objectives import make_objective
+from helpers.pair_kinds import within
 from helpers.tables import each
 
 from marginrank import RankingData, RankSVM, SparseRankSVM, make_ranking
@@ -32,7 +33,7 @@ def problem(layout, kind, loss):
     X, y, qid = make_ranking(8, (1, 12), 6, random_state=4)
     data = RankingData(LAYOUTS[layout](X), y, qid)
     if kind != "explicit":
-        pairs = explicit_pairs(y, qid, adjacent=kind == "adjacent")
+        pairs = explicit_pairs(y, qid, close=within(y, qid, 1) if kind == "adjacent" else None)
         return make_objective(data, loss, C=C, pair_selection=kind), BruteForce(X, pairs, loss, C)
     everything = explicit_pairs(y, qid)
     some = np.random.default_rng(0).choice(len(everything.weight), 100)  # some of them twice

@@ -46,7 +46,7 @@ def test_data_from_a_message_are_aligned(layout):
     X, y, qid = make_ranking(5, 6, 3, random_state=0)
     data = RankingData(layout(X), y, qid)
     again = unpickled_from_message(data)
-    pairs = LevelPairs.from_data(data, adjacent=False, pair_weights=None, margins=None, threads=1)
+    pairs = LevelPairs.from_data(data, threads=1)
     for part in (again, again.queries, unpickled_from_message(pairs)):
         found = list(arrays_of(part))
         assert found

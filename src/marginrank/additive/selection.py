@@ -45,7 +45,10 @@ class AdditiveLearner(PathLearner):
         *,
         seed: int = 0,
     ) -> Iterator[PathModel]:
-        parameters = replace(parameters, pair_cost=cost_by_label(parameters.pair_cost, data.y))
+        cost, margin = (
+            cost_by_label(value, data.y) for value in (parameters.pair_cost, parameters.margin)
+        )
+        parameters = replace(parameters, pair_cost=cost, margin=margin)
         for number, rows in enumerate(parts):
             part = self._part(data, parameters, rows)
             for step, (result, model) in enumerate(part.along(parameters, values, seed)):

@@ -24,6 +24,7 @@ from marginrank.fit.stream_progress import StreamProgress
 from marginrank.models.linear_model import LinearModel
 from marginrank.models.parameters import no_scale, recorded_parameters
 from marginrank.objective.objective import Objective
+from marginrank.objective.pair_margins import takes_two_labels
 from marginrank.objective.pair_sets import PairCounts, check_C
 from marginrank.objective.pair_weights import MOST_LABELS
 from marginrank.operators.parts.matrix import OnRead, PartsMatrix
@@ -142,8 +143,8 @@ def dask_objective(
     client: Client, loaded: LoadedParts, parameters: AnyParameters, on_read: OnRead | None = None
 ) -> Objective:
     """Return the objective on the unscaled features."""
-    labels, cost = None, parameters.pair_cost
-    if cost is not None and not isinstance(cost, str):  # a matrix by distinct label
+    labels = None
+    if _needs_labels(parameters):
         labels = np.unique(np.concatenate(fetch(client, map_tasks(client, _labels, loaded.parts))))
     sizes = [fact.n_documents for fact in loaded.facts]
     bundling = bundle_parts(client, loaded.parts, sizes)
@@ -186,6 +187,12 @@ def _factor(parameters: AnyParameters, facts: list[PairFacts]) -> float:
     }
     check_C(C, total, C * total if parameters.normalization == "none" else C)
     return C / over[parameters.normalization]
+
+
+def _needs_labels(parameters: AnyParameters) -> bool:
+    """Whether a parameter is a matrix by distinct label, or is made one."""
+    cost, margin = parameters.pair_cost, getattr(parameters, "margin", "unit")
+    return not (cost is None or isinstance(cost, str)) or takes_two_labels(margin)
 
 
 def _labels(part: Part) -> NDArray[Any]:

@@ -25,6 +25,7 @@ INSTEAD = {
     "group": "rows of partitions have no order; pass qid",
     "pairs": "rows of partitions have no numbers; use RankSVM",
     "pair_weight": "it requires pairs; use RankSVM",
+    "pair_margin": "it requires pairs; use RankSVM",
     "memory_limit": "workers have their own limits; drop it",
 }
 
@@ -218,6 +219,7 @@ feature_names_in_
         propensity: Any = None,
         pairs: Any = None,
         pair_weight: Any = None,
+        pair_margin: Any = None,
         memory_limit: Any = None,
         client: Any = None,
         partitions: str = "as_is",
@@ -237,7 +239,7 @@ feature_names_in_
             Weights of the queries, repeated for each document.
         propensity : str, or Dask series or array, optional
             Probability that a document was examined.
-        group, pairs, pair_weight, memory_limit
+        group, pairs, pair_weight, pair_margin, memory_limit
             Not supported: they need data in one process.
         client : distributed.Client, optional
             The cluster; by default the current client of this process.
@@ -251,7 +253,11 @@ feature_names_in_
             The fitted estimator.
         """
         check_dask_arguments(
-            group=group, pairs=pairs, pair_weight=pair_weight, memory_limit=memory_limit
+            group=group,
+            pairs=pairs,
+            pair_weight=pair_weight,
+            pair_margin=pair_margin,
+            memory_limit=memory_limit,
         )
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
         columns = {"y": y, "qid": qid, **weights, "propensity": propensity}

@@ -19,6 +19,7 @@ class PairList:
     pairs: Integers  # n_pairs × 2 row numbers, the preferred document first
     weight: Floats | None = None  # of each pair; None if all are 1
     source: str | None = None  # the file with one pair per line that the pairs come from
+    margin: Floats | None = None  # of each pair; None for the margin of the loss
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -28,22 +29,35 @@ class PairList:
         return f"pairs[{k}]" if self.source is None else f"{self.source}:{k + 1}"
 
 
-def check_pairs(pairs: Any, pair_weight: ArrayLike | None, n_documents: int) -> PairList:
+def check_pairs(
+    pairs: Any,
+    pair_weight: ArrayLike | None,
+    n_documents: int,
+    pair_margin: ArrayLike | None = None,
+) -> PairList:
     """Return checked pairs of `n_documents` rows; arrays of the right type are not copied."""
     source = None
     if isinstance(pairs, PairList):
-        if pair_weight is None:
-            pair_weight = pairs.weight
-        elif pairs.weight is not None:
-            raise ValueError("pair_weight was given, but pairs has weights already; drop it.")
+        pair_weight = _given_once("pair_weight", pair_weight, pairs.weight)
+        pair_margin = _given_once("pair_margin", pair_margin, pairs.margin)
         pairs, source = pairs.pairs, pairs.source
     table = _from_pair_matrix(pairs, n_documents) if sp.issparse(pairs) else _from_array(pairs)
-    _check_rows(PairList(table, None, source), n_documents)
+    _check_rows(PairList(table, source=source), n_documents)
     rows = np.ascontiguousarray(table, dtype=np.int64)
-    if pair_weight is None:
-        return PairList(rows, None, source)
-    weight = check_weights(pair_weight, "pair_weight", len(rows), "one weight per pair")
-    return PairList(rows, weight, source)
+    weight, margin = (
+        None if values is None else check_weights(values, name, len(rows), f"one {what} per pair")
+        for values, name, what in (
+            (pair_weight, "pair_weight", "weight"),
+            (pair_margin, "pair_margin", "margin"),
+        )
+    )
+    return PairList(rows, weight, source, margin)
+
+
+def _given_once(name: str, value: ArrayLike | None, of_list: Floats | None) -> ArrayLike | None:
+    if value is not None and of_list is not None:
+        raise ValueError(f"{name} was given, but pairs has it already; drop it.")
+    return of_list if value is None else value
 
 
 def _from_array(pairs: Any) -> NDArray[Any]:

@@ -117,12 +117,6 @@ class Queries(Documents):
             n_adjacent_pairs=self.n_adjacent_pairs[queries],
         )
 
-    def take(self, documents: Integers, query_of_document: Integers, threads: int) -> "Queries":
-        """Return the given documents (ascending), with new levels."""
-        kept = self.keep(documents, query_of_document)
-        labels = self.level[documents].astype(np.float64)
-        return Queries.from_labels(labels, kept.offsets, kept.rows, threads)
-
 
 def rank_labels(y: NDArray[Any], documents: Documents, threads: int) -> Queries:
     """Rank labels (in the order of the rows) within each query."""

@@ -318,7 +318,7 @@ def check_weights(values: ArrayLike, name: str, n: int, meaning: str) -> Floats:
     negative = np.flatnonzero(weights < 0)
     if negative.size:
         raise ValueError(
-            f"{name}[{negative[0]}] is {weights[negative[0]]:g}; weights must be zero or more."
+            f"{name}[{negative[0]}] is {weights[negative[0]]:g}; it must be zero or more."
         )
     return weights
 

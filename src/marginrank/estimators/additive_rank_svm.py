@@ -122,7 +122,8 @@ class AdditiveRankSVM(BaseRanker):
         The smoothness that was used.
     scale_ : ndarray of shape (n_features,), or None
         Divisors of the features.
-    objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_, n_features_in_, feature_names_in_
+    objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_, support_pairs_, \
+n_features_in_, feature_names_in_
         As in :class:`~marginrank.RankSVM`.
     n_rounds_ : int or None
         As in :class:`~marginrank.RankSVM`; None if `objective` is "pairs".
@@ -190,6 +191,7 @@ class AdditiveRankSVM(BaseRanker):
         propensity: ArrayLike | None = None,
         pairs: Any = None,
         pair_weight: ArrayLike | None = None,
+        pair_margin: ArrayLike | None = None,
     ) -> Self:
         """Fit the curves.
 
@@ -197,7 +199,7 @@ class AdditiveRankSVM(BaseRanker):
         ----------
         X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
             The documents; NaN is allowed in a matrix or data frame.
-        y, qid, group, sample_weight, query_weight, propensity, pairs, pair_weight
+        y, qid, group, sample_weight, query_weight, propensity, pairs, pair_weight, pair_margin
             As in :meth:`RankSVM.fit`. Knots and scales ignore weights.
 
         Returns
@@ -213,7 +215,7 @@ class AdditiveRankSVM(BaseRanker):
         model = fit_additive(
             given.data,
             given.with_categories(parameters),
-            **pair_options(given.data, pairs, pair_weight, propensity),
+            **pair_options(given.data, pairs, pair_weight, pair_margin, propensity),
             seed=seed,
             callback=print_iteration if self.verbose else None,
         )

@@ -64,7 +64,7 @@ class AdditiveRankSVMCV(SearchRanker, AdditiveRankSVM):  # type: ignore[misc]
     best_estimator_ : AdditiveRankSVM
         The last fit, which :meth:`save` writes.
     curves_, interactions_, scale_, objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_, \
-n_features_in_, feature_names_in_
+support_pairs_, n_features_in_, feature_names_in_
         Attributes of `best_estimator_`; see :class:`~marginrank.AdditiveRankSVM`.
 
     Examples

@@ -225,14 +225,19 @@ def _names_only_we_see(X: Any) -> list[str] | None:
 
 
 def pair_options(
-    data: RankingData, pairs: Any = None, pair_weight: Any = None, propensity: Any = None
+    data: RankingData,
+    pairs: Any = None,
+    pair_weight: Any = None,
+    pair_margin: Any = None,
+    propensity: Any = None,
 ) -> dict[str, Any]:
     """Return the checked arguments of a fit about pairs, without those that are None."""
-    if pairs is None and pair_weight is not None:
-        raise ValueError("pair_weight requires pairs; pass both or neither.")
+    for name, value in {"pair_weight": pair_weight, "pair_margin": pair_margin}.items():
+        if pairs is None and value is not None:
+            raise ValueError(f"{name} requires pairs; pass both or neither.")
     options: dict[str, Any] = {}
     if pairs is not None:
-        options["pairs"] = check_pairs(pairs, pair_weight, data.n_documents)
+        options["pairs"] = check_pairs(pairs, pair_weight, data.n_documents, pair_margin)
     if propensity is not None:
         options["propensity"] = check_propensity(propensity, data.n_documents)
     return options

@@ -76,7 +76,8 @@ class KernelRankSVM(BaseRanker):
         The gamma that was used.
     scale_ : ndarray of shape (n_features,), or None
         Divisors of the features.
-    objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_, n_features_in_, feature_names_in_
+    objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_, support_pairs_, \
+n_features_in_, feature_names_in_
         As in :class:`~marginrank.RankSVM`.
 
     Notes

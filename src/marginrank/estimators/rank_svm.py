@@ -41,16 +41,20 @@ class RankSVM(BatchRanker):
         Relative distance to the optimal objective, (F − F*) / F*.
     max_iter : int, default=1000
         Maximum number of solver iterations, for each problem.
-    pair_selection : {"all", "adjacent"}, default="all"
-        Use all pairs, or only pairs of adjacent levels of a query (Lee and Lin, section 5).
+    pair_selection : {"all", "adjacent", "within:d", "label-within:d"}, default="all"
+        Use all pairs of a query, or only pairs of close levels (Lee and Lin, section 5): adjacent
+        levels, levels that differ by at most d ("within:2"), or labels that differ by at most d
+        ("label-within:1" is y_i = y_j + 1; labels must be whole numbers). Levels are dense ranks of
+        the labels of a query: labels 0 and 4 are adjacent if no document has 1, 2 or 3.
     pair_cost : None, {"gain", "ndcg"}, callable or array-like, default=None
         Factor of the loss of a pair. "gain" is 2^{y_i} − 2^{y_j}; "ndcg" is the share of the
         query's ideal DCG that swapping the two documents in an ideal ranking costs; a callable
         takes the labels y_i > y_j; a matrix has one row and one column per distinct label, in
         ascending order, with the row for the preferred document.
-    margin : {"unit", "label", "gain"} or callable, default="unit"
-        Margin of a pair: 1, or d_i − d_j with d = y, d = 2^y or d = margin(y). A violated pair
-        then costs (d_i − d_j)² with the squared hinge.
+    margin : {"unit", "label", "gain"}, callable or array-like, default="unit"
+        Margin of a pair: 1; d_i − d_j with d = y, d = 2^y or d = margin(y); or margin(y_i, y_j) of
+        a callable of two labels y_i > y_j, or a matrix like `pair_cost`, for at most 16 labels. A
+        pair in the wrong order then costs at least its squared margin with the squared hinge.
     normalization : {"none", "pairs", "query"}, default="none"
         "none" sums the loss over all pairs; "pairs" takes the mean over all pairs; "query" takes
         the mean over the pairs of each query, then over the queries.
@@ -91,6 +95,9 @@ class RankSVM(BatchRanker):
         One entry per iteration: seconds, objective, gap, passes over X and more.
     n_pairs_ : int
         Number of pairs in the loss.
+    support_pairs_ : int
+        Number of support pairs: pairs inside their margin, whatever their weight. The weights
+        depend on no other pair. A loaded model does not have it.
     n_rounds_ : int
         Number of problems that were solved, if `objective` is not "pairs". Objective, gap and stop
         reason are of the problem whose weights were kept; iterations and history are of all.
@@ -157,6 +164,7 @@ class RankSVM(BatchRanker):
         propensity: ArrayLike | None = None,
         pairs: Any = None,
         pair_weight: ArrayLike | None = None,
+        pair_margin: ArrayLike | None = None,
         memory_limit: int | float | str | None = None,
     ) -> Self:
         """Fit the weights.
@@ -188,6 +196,8 @@ class RankSVM(BatchRanker):
             :func:`~marginrank.load_pairs`. A pair that is listed twice counts twice.
         pair_weight : array-like of shape (n_pairs,), optional
             Weights of the pairs.
+        pair_margin : array-like of shape (n_pairs,), optional
+            Margins of the pairs, zero or more, instead of the margin of the loss.
         memory_limit : int, float or str, optional
             Maximum memory of the process in bytes, or a size such as "2GB", for a store whose X is
             larger: X is then read from disk in every pass, and the optimum is the same. By default
@@ -205,6 +215,11 @@ class RankSVM(BatchRanker):
             group=group,
             memory_limit=memory_limit,
             weights={"sample_weight": sample_weight, "query_weight": query_weight},
-            pairs={"pairs": pairs, "pair_weight": pair_weight, "propensity": propensity},
+            pairs={
+                "pairs": pairs,
+                "pair_weight": pair_weight,
+                "pair_margin": pair_margin,
+                "propensity": propensity,
+            },
         )
         return self

@@ -88,7 +88,7 @@ class RankSVMCV(SearchRanker, LinearRanker):
         Number of folds.
     best_estimator_ : RankSVM
         The last fit, which :meth:`save` writes.
-    coef_, scale_, objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_, \
+    coef_, scale_, objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_, support_pairs_, \
 n_features_in_, feature_names_in_
         Attributes of `best_estimator_`; see :class:`~marginrank.RankSVM`.
 

@@ -169,6 +169,7 @@ class SGDRankSVM(LinearRanker):
         propensity: ArrayLike | None = None,
         pairs: Any = None,
         pair_weight: ArrayLike | None = None,
+        pair_margin: ArrayLike | None = None,
         eval_set: Any = None,
         eval_qid: Sequence[ArrayLike] | None = None,
         eval_group: Sequence[ArrayLike] | None = None,
@@ -182,7 +183,7 @@ class SGDRankSVM(LinearRanker):
             The documents, as in :meth:`RankSVM.fit`. A store is mapped into memory; paths of LETOR
             text are read in chunks in each pass, so neither needs to fit in memory. On text,
             objectives of the history are estimates from the losses of the steps.
-        y, qid, group, sample_weight, query_weight, propensity, pairs, pair_weight
+        y, qid, group, sample_weight, query_weight, propensity, pairs, pair_weight, pair_margin
             As in :meth:`RankSVM.fit`.
         eval_set : [(X, y)] or [RankingData], optional
             Validation data to measure `scoring` on after each pass, as in LightGBM and XGBoost.
@@ -204,7 +205,12 @@ class SGDRankSVM(LinearRanker):
         )
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
         given = {"y": y, "qid": qid, "group": group, **weights}
-        of_pairs = {"pairs": pairs, "pair_weight": pair_weight, "propensity": propensity}
+        of_pairs = {
+            "pairs": pairs,
+            "pair_weight": pair_weight,
+            "pair_margin": pair_margin,
+            "propensity": propensity,
+        }
         options: dict[str, Any] = {}
         if _is_file(X):
             check_beside_data("a path", **given, **of_pairs)
@@ -245,6 +251,7 @@ class SGDRankSVM(LinearRanker):
         propensity: ArrayLike | None = None,
         pairs: Any = None,
         pair_weight: ArrayLike | None = None,
+        pair_margin: ArrayLike | None = None,
     ) -> Self:
         """Make one pass over more queries, starting from the current weights.
 
@@ -257,7 +264,7 @@ class SGDRankSVM(LinearRanker):
             weight of the regularizer per pair, is 1 / (C · n_pairs_total). By default it is
             1 / (C · pairs so far), so the objective is always that of RankSVM on the data so far;
             repeated data count again. With other normalizations, λ is 1 / C.
-        propensity, pairs, pair_weight
+        propensity, pairs, pair_weight, pair_margin
             As in :meth:`fit`; pairs are rows of this X.
 
         Returns
@@ -273,7 +280,7 @@ class SGDRankSVM(LinearRanker):
             check_features_of_fit(self, X)
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
         data = self._labelled_data(X, {"y": y, "qid": qid, "group": group, **weights}, pairs)
-        options = pair_options(data, pairs, pair_weight, propensity)
+        options = pair_options(data, pairs, pair_weight, pair_margin, propensity)
         problem = step_problem(data, parameters, **options)
         n_iter = n_pairs = 0
         if hasattr(self, "_learner"):

@@ -72,7 +72,8 @@ class SparseRankSVM(BatchRanker):
         F(w), in either form.
     gap_ : float
         Certified upper bound on F(w) − F*, by Fenchel duality.
-    scale_, stop_reason_, n_iter_, history_, n_pairs_, n_features_in_, feature_names_in_
+    scale_, stop_reason_, n_iter_, history_, n_pairs_, support_pairs_, \
+n_features_in_, feature_names_in_
         As in :class:`~marginrank.RankSVM`.
 
     See Also

@@ -62,7 +62,7 @@ class SparseRankSVMCV(SearchRanker, LinearRanker):
     best_estimator_ : SparseRankSVM
         The last fit, which :meth:`save` writes.
     coef_, scale_, sparsity_, objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_, \
-n_features_in_, feature_names_in_
+support_pairs_, n_features_in_, feature_names_in_
         Attributes of `best_estimator_`; see :class:`~marginrank.SparseRankSVM`.
 
     Examples

@@ -19,17 +19,14 @@ from marginrank.data.store.stored_features import StoredFeatures
 from marginrank.data.stored_data import left_on_disk, open_stored
 from marginrank.data.validation import check_weights
 from marginrank.models.fit_report import StreamFacts
+from marginrank.models.parameters import selected_pairs
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.listed_pairs import ListedPairs
 from marginrank.objective.losses import Loss
 from marginrank.objective.objective import MANY_FEATURES, Objective
+from marginrank.objective.pair_margins import LabelMargins, margin_offsets, takes_two_labels
 from marginrank.objective.pair_sets import PairSet
-from marginrank.objective.pair_weights import (
-    PairFactors,
-    margin_offsets,
-    with_preferred,
-    with_propensity,
-)
+from marginrank.objective.pair_weights import PairFactors, with_preferred, with_propensity
 from marginrank.objective.pair_weights import pair_cost as pair_factors
 from marginrank.objective.protocols import Matrix
 from marginrank.operators.native import native_matrix
@@ -272,7 +269,8 @@ def choose_pairs(
     propensity : ndarray of shape (n_documents,), optional
         The weight of each pair is divided by the propensity of its preferred document.
     labels : ndarray, optional
-        The distinct labels of all documents, if the data are a part of them; for `pair_cost`.
+        The distinct labels of all documents, if the data are a part of them; for `pair_cost` and
+        `margin`.
     threads : int
         Number of threads.
     """
@@ -285,7 +283,8 @@ def choose_pairs(
                 "; drop one of them.",
             )
         _check_labels(pair_cost, margin, propensity, data.cost)
-        return Preferences(ListedPairs.from_data(data, pairs, margins=None, threads=threads), loss)
+        listed = ListedPairs.from_data(data, pairs, margins=None, threads=threads)
+        return Preferences(listed, loss if pairs.margin is None else loss.shifted(-loss.margin))
     if factors is None and pair_cost is not None:
         factors = pair_factors(pair_cost, data.y, data.qid, labels)
     if propensity is not None:
@@ -297,16 +296,23 @@ def choose_pairs(
         factors = with_propensity(factors, propensity)
     elif data.cost is not None:
         factors = with_preferred(factors, data.cost)
+    margins = label_margins = None
     is_unit = isinstance(margin, str) and margin == "unit"
-    margins = None if is_unit else margin_offsets(margin, data.y, data.qid)
+    if takes_two_labels(margin):
+        label_margins = LabelMargins.of_labels(margin, data.y, labels)
+    elif not is_unit:
+        margins = margin_offsets(margin, data.y, data.qid)
+    selection = selected_pairs(pair_selection)
     chosen = LevelPairs.from_data(
         data,
-        adjacent=pair_selection == "adjacent",
+        width=selection.width,
+        by_label=selection.by_label,
         pair_weights=factors,
         margins=margins,
+        label_margins=label_margins,
         threads=threads,
     )
-    return Preferences(chosen, loss if margins is None else loss.shifted(-loss.margin))
+    return Preferences(chosen, loss if is_unit else loss.shifted(-loss.margin))
 
 
 def _check_labels(
@@ -315,14 +321,15 @@ def _check_labels(
     """Raise ValueError if an argument is given that requires labels."""
     asked = {
         "pair_cost": pair_cost is not None,
-        "margin": margin != "unit",
+        "margin": not (isinstance(margin, str) and margin == "unit"),
         "propensity": propensity is not None,
         "cost": cost is not None,
     }
     for name, is_given in asked.items():
         if is_given:
             raise ValueError(
-                f"{name} cannot be combined with pairs, which have no labels; use pair_weight."
+                f"{name} cannot be combined with pairs, which have no labels; use "
+                f"{'pair_margin' if name == 'margin' else 'pair_weight'}."
             )
 
 

@@ -50,6 +50,8 @@ from marginrank.models.parameters import (
 )
 from marginrank.objective.losses import Loss, get_loss
 from marginrank.objective.objective import MANY_FEATURES, Objective
+from marginrank.objective.pair_margins import takes_two_labels
+from marginrank.objective.pair_sets import PairSet
 from marginrank.objective.pair_weights import PairFactors
 from marginrank.objective.protocols import Matrix, Scores
 from marginrank.operators.parts.matrix import OnRead
@@ -136,6 +138,7 @@ def fit_linear(
     rows and bytes read. `tensor` is X, if it was passed as a tensor.
     """
     check_ndcg_inputs(parameters, pairs, memory_limit)
+    _check_margin_memory(parameters.margin, memory_limit)
     threads = effective_threads(parameters.n_jobs)
     with matrix_for(data, parameters, memory_limit, on_read, tensor) as matrix:
         objective = make_objective(
@@ -250,8 +253,17 @@ def minimize(
         without_effect=without_effect(scale),
         stream=facts_of(objective.matrix),
         error=error,
+        support_pairs=None if error else _count_support(objective, result.scores),
     )
     return to_raw(result.w, scale), report
+
+
+def _count_support(objective: Objective, scores: Scores) -> int | None:
+    """Return the number of pairs inside their margin; None if the pairs are on a cluster."""
+    pairs = objective.pairs
+    if not isinstance(pairs, PairSet):
+        return None
+    return pairs.n_inside(objective.loss, objective.space.entries(scores))
 
 
 def _evaluated_on_host(
@@ -298,6 +310,17 @@ def check_ndcg_inputs(
     for name, value in {"pairs": pairs, "memory_limit": memory_limit}.items():
         if value is not None:
             check_not_ndcg(parameters.objective, name)
+
+
+def _check_margin_memory(margin: Any, memory_limit: int | None) -> None:
+    """Raise ParameterError if margins of two labels, which take memory, meet a limit."""
+    if memory_limit is not None and takes_two_labels(margin):
+        raise ParameterError(
+            Mention("margin"),
+            " of two labels cannot be combined with ",
+            Mention("memory_limit"),
+            "; use a preset or a callable of labels.",
+        )
 
 
 def check_not_ndcg(objective: str, other: str) -> None:

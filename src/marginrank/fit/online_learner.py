@@ -37,10 +37,12 @@ class OnlineParameters(OnlineDeclaration):
 
     def check_stream(self) -> None:
         """Raise ParameterError if a parameter requires all data at once."""
-        cost = self.pair_cost
-        if not (cost is None or isinstance(cost, str) or callable(cost)):
+        for name in ("pair_cost", "margin"):
+            value = getattr(self, name)
+            if value is None or isinstance(value, str) or callable(value):
+                continue
             raise ParameterError(
-                Mention("pair_cost"),
+                Mention(name),
                 " is a matrix over all labels, but a stream has only a part of them at a time; "
                 "pass a callable of two labels.",
             )

@@ -15,26 +15,28 @@ _ROW = rb"\d{1,15}+"
 _WEIGHT = rb"\+?+(?:\d++\.?+\d*+|\.\d++)(?:[eE][+-]?+\d++)?+"
 _PAIR = rb"[ \t]*+" + _ROW + _GAP + _ROW
 _END = rb"[ \t]*+\r?+(?:\n|\Z)"
-LINE = {2: _PAIR + _END, 3: _PAIR + _GAP + _WEIGHT + _END}
+LINE = {width: _PAIR + (width - 2) * (_GAP + _WEIGHT) + _END for width in (2, 3, 4)}
 LINES = {width: re.compile(rb"(?:" + line + rb")*+") for width, line in LINE.items()}
 EMPTY = "the line is empty; drop it"
 SPACES = bytes.maketrans(b",\t\r\n", b"    ")
 
 
 def load_pairs(source: Source) -> PairList:
-    r"""Read preference pairs from text with two row numbers and perhaps a weight per line.
+    r"""Read preference pairs: two row numbers and perhaps a weight and a margin per line.
 
     Parameters
     ----------
     source : path or binary file object
         Columns are separated by tabs, spaces or commas: the preferred row, the other row and, in
-        all lines or in none, a weight. Rows are numbered from 0. There is no header. Names that end
-        in .gz, .bz2, .xz and .zst are decompressed; "-" is standard input.
+        all lines or in none, a weight, or a weight and a margin. Rows are numbered from 0. There is
+        no header. Names that end in .gz, .bz2, .xz and .zst are decompressed; "-" is standard
+        input.
 
     Returns
     -------
     PairList
-        With ``pairs`` and ``weight``, for the argument `pairs` of :meth:`marginrank.RankSVM.fit`.
+        With ``pairs``, ``weight`` and ``margin``, for the argument `pairs` of
+        :meth:`marginrank.RankSVM.fit`.
 
     Raises
     ------
@@ -57,8 +59,10 @@ def load_pairs(source: Source) -> PairList:
     if not tables:
         raise ValueError(f"{name} has no pairs: it is empty.")
     table = np.concatenate(tables)
-    weight = np.ascontiguousarray(table[:, 2]) if table.shape[1] == 3 else None
-    return PairList(table[:, :2].astype(np.int64), weight, name)
+    weight, margin = (
+        np.ascontiguousarray(table[:, k]) if k < table.shape[1] else None for k in (2, 3)
+    )
+    return PairList(table[:, :2].astype(np.int64), weight, name, margin)
 
 
 def _tables(source: Source, name: str) -> Iterator[Floats]:
@@ -68,7 +72,7 @@ def _tables(source: Source, name: str) -> Iterator[Floats]:
         lines = text.rstrip()  # empty lines are allowed only at the end of the file
         if lines and n_lines > n_pairs:
             raise ValueError(f"{name}:{n_pairs + 1}: {EMPTY}.")
-        width = width or (3 if len(_columns(lines.partition(b"\n")[0])) == 3 else 2)
+        width = width or min(max(len(_columns(lines.partition(b"\n")[0])), 2), 4)
         table = _parse(lines, width)
         if table is None:
             raise ValueError(f"{name}:{_first_fault(lines, width, n_lines + 1)}.")
@@ -103,8 +107,8 @@ def _fault(line: bytes, width: int) -> str:
     fields = _columns(line)
     if fields == [b""]:
         return EMPTY
-    if len(fields) not in (2, 3):
-        return f"{len(fields)} columns; write two row numbers and optionally a weight"
+    if len(fields) not in LINE:
+        return f"{len(fields)} columns; write two row numbers and optionally a weight and a margin"
     for field in fields[:2]:
         if not re.fullmatch(_ROW, field):
             return (
@@ -113,4 +117,9 @@ def _fault(line: bytes, width: int) -> str:
             )
     if len(fields) != width:
         return f"{len(fields)} columns, but the first line has {width}; weight all lines or none"
-    return f"'{printable(fields[-1][:40])}' is not a weight; write a finite, non-negative number"
+    what, field = next(
+        named
+        for named in zip(("weight", "margin"), fields[2:], strict=False)
+        if not (re.fullmatch(_WEIGHT, named[1]) and np.isfinite(float(named[1])))
+    )
+    return f"'{printable(field[:40])}' is not a {what}; write a finite, non-negative number"

@@ -149,7 +149,6 @@ class _Pairs:
             margins=None,
             threads=ranking.threads,
             queries=Queries.from_labels(labels, ranking.offsets, None, ranking.threads),
-            adjacent=False,
             factors=factors,
         )
         self.total = self._pair_set.weight_by_query

@@ -85,6 +85,9 @@ class FitReport:
         Why the fit stopped.
     n_iter, n_pairs : int
         Number of iterations (of passes, for an online fit) and of pairs.
+    support_pairs : int or None
+        Number of pairs inside their margin; None for an online fit, a fit on a cluster and a model
+        read from a file.
     n_rounds : int or None
         Number of problems that were solved, if rankings of one weighted the pairs of the next.
     C, smoothness : float or None
@@ -116,6 +119,7 @@ class FitReport:
     stream: StreamFacts | None = None
     error: OSError | None = None
     note: str | None = None
+    support_pairs: int | None = None
 
 
 def report_of(model: Any) -> FitReport:

@@ -9,7 +9,7 @@ dataclasses are built without methods that are not used.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from marginrank._utils.parameters import (
     FLAG,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 MODEL = "Model"
 OPTIMIZATION = "Optimization"
 
-PAIR_SELECTIONS = ("all", "adjacent")
+PAIR_SELECTIONS = ("all", "adjacent", "within:d", "label-within:d")
 NORMALIZATIONS = ("none", "pairs", "query")
 PAIR_COSTS = ("gain", "ndcg")
 MARGINS = ("unit", "label", "gain")
@@ -64,6 +64,29 @@ def ndcg_cutoff(objective: Any) -> int | None:
     return None if match is None else int(match[1])
 
 
+class PairSelection(NamedTuple):
+    """The pairs of a query: of levels, or of labels, that differ by at most `width`."""
+
+    width: int | None  # None for all pairs
+    by_label: bool = False
+
+
+def selected_pairs(selection: Any) -> PairSelection:
+    """Return the pairs that `pair_selection` names; raise ParameterError for other values."""
+    if selection == "all":
+        return PairSelection(None)
+    if selection == "adjacent":
+        return PairSelection(1)
+    text = selection if isinstance(selection, str) else ""
+    match = re.fullmatch(r"(label-)?within:([1-9][0-9]{0,8})", text)
+    if match is None:
+        names = ", ".join(map(repr, PAIR_SELECTIONS))
+        raise ParameterError(
+            given("pair_selection", selection), f" must be one of {names}, with a d such as 2."
+        )
+    return PairSelection(int(match[2]), match[1] is not None)
+
+
 def check_pair_cost(cost: Any) -> None:
     """Raise ParameterError for an unknown name; matrices are checked with the labels."""
     if isinstance(cost, str) and cost not in PAIR_COSTS:
@@ -72,9 +95,11 @@ def check_pair_cost(cost: Any) -> None:
 
 
 def check_margin(margin: Any) -> None:
-    """Raise ParameterError if `margin` is neither a known name nor a callable."""
-    if not callable(margin) and not (isinstance(margin, str) and margin in MARGINS):
-        raise _must_be("margin", margin, "{names} or a callable of labels", MARGINS)
+    """Raise ParameterError for an unknown name or a number; the labels check matrices."""
+    is_matrix = hasattr(margin, "__len__") and not isinstance(margin, str)
+    if not (callable(margin) or is_matrix or (isinstance(margin, str) and margin in MARGINS)):
+        takes = "{names}, a matrix, or a callable of labels or of two labels"
+        raise _must_be("margin", margin, takes, MARGINS)
 
 
 def _must_be(name: str, value: Any, takes: str, choices: Iterable[str]) -> ParameterError:
@@ -163,7 +188,10 @@ LOSS_WEIGHT = Parameter(number(), "Weight of the loss.", MODEL, letter="-C")
 LOSS = Parameter(TEXT, "Loss of a pair: squared_hinge, hinge, huber or logistic.", MODEL)
 SMOOTH_LOSS = Parameter(TEXT, "Loss of a pair: squared_hinge, huber or logistic.", MODEL)
 PAIR_SELECTION = Parameter(
-    choice(PAIR_SELECTIONS), "Pairs of a query: all, or adjacent labels only.", MODEL
+    accepted_by(selected_pairs),
+    "Pairs of a query: all, adjacent levels only, or levels or labels that differ by at most d "
+    "(within:2, label-within:1).",
+    MODEL,
 )
 PAIR_COST = Parameter(accepted_by(check_pair_cost), "Weight of a pair's loss: gain or ndcg.", MODEL)
 MARGIN = Parameter(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,33 +14,49 @@ from marginrank._utils.types import Booleans, Floats, Integers
 from marginrank.data.queries import Documents, Queries, exact_sum
 from marginrank.data.ranking_data import RankingData
 from marginrank.objective.losses import Loss, Piece
-from marginrank.objective.pair_sampling import LevelDrawer, random_parts
+from marginrank.objective.pair_margins import LabelMargins
+from marginrank.objective.pair_sampling import (
+    DrawnPairs,
+    LevelDrawer,
+    level_ranks,
+    random_parts,
+)
 from marginrank.objective.pair_sets import PairSet, concatenated, joined_offsets, query_weight_of
 from marginrank.objective.pair_weights import PairFactors
 
 INSIDE = Loss("inside", (Piece(1.0, 1.0, 1),))  # at scores 0 every pair is inside its margin
+ANY_WIDTH = np.iinfo(np.int32).max  # for the kernels
 
 
 @dataclass(frozen=True, kw_only=True)
 class LevelPairs(PairSet):
-    """All pairs of different levels of a query, or of adjacent ones."""
+    """All pairs of different levels of a query, or of close ones."""
 
     queries: Queries
-    adjacent: bool
-    factors: PairFactors | None
+    width: int | None = None  # largest difference of the levels of a pair; None for any
+    factors: PairFactors | None = None
+    label_margins: LabelMargins | None = None  # added to θ, by document
 
     @classmethod
     def from_data(
         cls,
         data: RankingData,
         *,
-        adjacent: bool,
-        pair_weights: PairFactors | None,
-        margins: Floats | None,
+        width: int | None = None,
+        by_label: bool = False,
+        pair_weights: PairFactors | None = None,
+        margins: Floats | None = None,
+        label_margins: LabelMargins | None = None,
         threads: int,
     ) -> Self:
-        """Return the pairs that follow from the labels of `data`."""
+        """Return the pairs that follow from the labels of `data`.
+
+        With a `width`, these are the pairs whose levels, or with `by_label` whose labels, differ by
+        at most the width.
+        """
         queries = data.queries
+        if by_label and width is not None:
+            queries = _spaced_by_label(data, width)
         if pair_weights is not None:
             pair_weights = PairFactors(*(queries.grouped(side) for side in pair_weights))
         return cls(
@@ -49,17 +65,19 @@ class LevelPairs(PairSet):
             margins=queries.grouped(margins),
             threads=threads,
             queries=queries,
-            adjacent=adjacent,
+            width=width,
             factors=_scale_factors(pair_weights, queries.grouped(data.sample_weight)),
+            label_margins=label_margins and label_margins.take(queries.rows),
         )
 
     @classmethod
-    def one_by_one(
-        cls, source: PairSet, preferred: Integers, other: Integers, weight: float
-    ) -> Self:
-        """Return pairs of documents of another set, each as a query of the given weight."""
-        documents = np.stack([preferred, other], axis=1).ravel()
-        count, rows = preferred.size, source.documents.rows
+    def one_by_one(cls, source: PairSet, drawn: DrawnPairs, weight: float) -> Self:
+        """Return pairs that were drawn from another set, each as a query of the given weight."""
+        documents = np.stack([drawn.preferred, drawn.other], axis=1).ravel()
+        count, rows = drawn.preferred.size, source.documents.rows
+        margins = None if source.margins is None else source.margins[documents]
+        if drawn.margin is not None:
+            margins = np.stack([drawn.margin, np.zeros(count)], axis=1).ravel()
         queries = Queries(
             offsets=np.arange(0, 2 * count + 1, 2, dtype=np.int64),
             rows=documents if rows is None else rows[documents],
@@ -71,20 +89,22 @@ class LevelPairs(PairSet):
         return cls(
             n_rows=source.n_rows,
             query_weight=np.full(count, weight),
-            margins=None if source.margins is None else source.margins[documents],
+            margins=margins,
             threads=source.threads,
             queries=queries,
-            adjacent=False,
-            factors=None,
         )
 
     @property
     def documents(self) -> Documents:
         return self.queries
 
-    @property
+    @cached_property
     def _counts(self) -> Integers:
-        return self.queries.n_adjacent_pairs if self.adjacent else self.queries.n_pairs
+        if self.width is None:
+            return self.queries.n_pairs
+        if self.width == 1:
+            return self.queries.n_adjacent_pairs
+        return _count_close(self.queries.level, self.queries.offsets, self.width)
 
     @property
     def n_pairs(self) -> int:
@@ -92,21 +112,27 @@ class LevelPairs(PairSet):
 
     @property
     def active_queries(self) -> Booleans:
-        return (self.queries.n_pairs > 0) & (self.query_weight > 0)
+        return (self._counts > 0) & (self.query_weight > 0)
 
     @cached_property
     def weight_by_query(self) -> Floats:
         if self.factors is None:
             return self._counts.astype(np.float64)
-        unweighted = replace(self, query_weight=np.ones(self.queries.n_queries), margins=None)
-        return unweighted.active_weights(INSIDE, np.zeros(self.queries.n_documents))
+        everywhere = replace(self.unweighted(), margins=None, label_margins=None)
+        weighted = replace(everywhere, factors=self.factors)
+        return weighted.active_weights(INSIDE, np.zeros(self.queries.n_documents))
 
     @property
     def covered(self) -> float:
         return float(np.sum(self.query_weight * self._counts.astype(np.float64)))
 
+    def unweighted(self) -> Self:
+        return replace(self, query_weight=np.ones(self.queries.n_queries), factors=None)
+
     def native(self, loss: Loss) -> _core.Pairs:
-        factors = self.factors
+        factors, pieces, ranks = self.factors, loss.as_array(), None
+        if self.label_margins is not None:
+            factors, pieces, ranks = self.label_margins.windowed(factors, loss)
         return _core.Pairs(
             n_rows=self.n_rows,
             offsets=self.queries.offsets,
@@ -117,8 +143,9 @@ class LevelPairs(PairSet):
             preferred=None if factors is None else np.ascontiguousarray(factors.preferred),
             other=None if factors is None else np.ascontiguousarray(factors.other),
             margin=self.margins,
-            adjacent=self.adjacent,
-            pieces=loss.as_array(),
+            width=ANY_WIDTH if self.width is None else min(self.width, ANY_WIDTH - 1),
+            pieces=pieces,
+            ranks=ranks,
         )
 
     def sample(self, fraction: float, seed: int, *, among: int | None = None) -> Self:
@@ -133,9 +160,9 @@ class LevelPairs(PairSet):
     def _keep(self, documents: Integers) -> Self:
         # The pairs of some documents, with the weight of all pairs of their queries.
         query_of_document = self.queries.query_of_document[documents]
-        queries = self.queries.take(documents, query_of_document, self.threads)
-        result = self._with(queries, documents)
-        chosen = query_of_document[queries.offsets[:-1]]
+        offsets = self.queries.keep(documents, query_of_document).offsets
+        chosen = query_of_document[offsets[:-1]]
+        result = self._with(self._ranked_anew(documents, offsets, chosen), documents)
         full, kept = (pairs._counts.astype(np.float64) for pairs in (self, result))
         return replace(result, query_weight=self._standing_for(chosen, full, kept))
 
@@ -157,6 +184,7 @@ class LevelPairs(PairSet):
     @classmethod
     def join(cls, sets: Sequence[Self]) -> Self:
         factors = [pairs.factors for pairs in sets if pairs.factors is not None]
+        by_label = [pairs.label_margins for pairs in sets if pairs.label_margins is not None]
         return replace(
             sets[0],
             n_rows=sum(pairs.n_rows for pairs in sets),
@@ -173,6 +201,7 @@ class LevelPairs(PairSet):
             factors=PairFactors(*map(np.concatenate, zip(*factors, strict=True)))
             if factors
             else None,
+            label_margins=LabelMargins.join(by_label) if by_label else None,
         )
 
     def _draw(self, fraction: float, rng: np.random.Generator, among: int | None) -> Integers:
@@ -215,36 +244,73 @@ class LevelPairs(PairSet):
             queries=queries,
             factors=factors and PairFactors(*(side[documents] for side in factors)),
             margins=None if self.margins is None else self.margins[documents],
+            label_margins=self.label_margins and self.label_margins.take(documents),
         )
 
     def _ranked_anew(
         self, documents: Integers, offsets: Integers, query_of_part: Integers
     ) -> Queries:
-        # Levels are adjacent in a part only if they were adjacent in the query.
+        # Levels are as close in a part as they were in the query.
         rows = documents if self.queries.rows is None else self.queries.rows[documents]
         level = self.queries.level[documents]
         parts = Queries.from_labels(level.astype(np.float64), offsets, rows, self.threads)
-        if not self.adjacent:
+        if self.width is None:
             return parts
         return replace(
             parts,
             level=level,
             n_levels=self.queries.n_levels[query_of_part],
-            n_adjacent_pairs=_count_adjacent(level, offsets),
+            n_adjacent_pairs=_count_close(level, offsets, 1),
         )
 
     def drawer(self, queries: Integers) -> LevelDrawer:
         weight = np.zeros(self.queries.n_queries)
         weight[queries] = self.query_weight[queries]
-        return LevelDrawer(self.queries, self.factors, self.adjacent, weight)
+        return LevelDrawer(self.queries, self.width, self.factors, self.label_margins, weight)
 
 
-def _count_adjacent(level: NDArray[np.int32], offsets: Integers) -> Integers:
+def _count_close(level: NDArray[np.int32], offsets: Integers, width: int) -> Integers:
+    """Return the number of pairs of each query whose levels differ by at most `width`."""
     query = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
-    width = int(level.max(initial=0)) + 2  # keeps levels of two queries from being adjacent
-    place, count = np.unique(query * width + level, return_counts=True)
-    pairs = np.where(np.diff(place) == 1, count[1:] * count[:-1], 0)
-    return np.bincount(place[1:] // width, pairs, offsets.size - 1).astype(np.int64)
+    rank = level_ranks(query, level, width)
+    place, first, count = np.unique(rank.place, return_index=True, return_counts=True)
+    before = np.concatenate([[0], np.cumsum(count)])
+    lowest = np.searchsorted(place, place - rank.width)
+    pairs = np.zeros(offsets.size - 1, dtype=np.int64)
+    np.add.at(pairs, query[first], count * (before[:-1] - before[lowest]))
+    return pairs
+
+
+def _spaced_by_label(data: RankingData, width: int) -> Queries:
+    """Return queries whose levels are as far apart as their labels, or more than `width` apart."""
+    queries = data.queries
+    _check_whole(data.y)
+    query = queries.query_of_document
+    order = np.lexsort((queries.level, query))
+    labels = queries.grouped(data.y)[order]
+    steps = np.zeros(order.size, dtype=np.int64)
+    # Of rows of one query only: labels of another one may be lower.
+    inside = np.flatnonzero(np.diff(query) == 0)
+    steps[inside + 1] = np.minimum(labels[inside + 1] - labels[inside], width + 1)
+    climbed = np.cumsum(steps)
+    level = np.empty(order.size, dtype=np.int32)
+    level[order] = climbed - np.repeat(climbed[queries.offsets[:-1]], queries.sizes)
+    return replace(
+        queries,
+        level=level,
+        n_levels=np.maximum.reduceat(level, queries.offsets[:-1]) + 1,
+        n_adjacent_pairs=_count_close(level, queries.offsets, 1),
+    )
+
+
+def _check_whole(y: NDArray[Any]) -> None:
+    if y.dtype.kind == "f":
+        bad = np.flatnonzero(np.floor(y) != y)
+        if bad.size:
+            raise ValueError(
+                f"y[{bad[0]}] is {y[bad[0]]:g}; pairs of close labels require whole numbers. "
+                "Multiply the labels by a constant, or use pairs of close levels, 'within:1'."
+            )
 
 
 def _scale_factors(factors: PairFactors | None, weight: Floats | None) -> PairFactors | None:

@@ -26,6 +26,7 @@ class ListedPairs(PairSet):
     grouped: Documents  # the documents of these pairs
     pairs: Integers  # shape (n_pairs, 2); numbers of documents, the preferred one first
     pair_weight: Floats | None  # all positive; None for ones
+    pair_margin: Floats | None  # added to θ; None if the pairs have no margins of their own
     n_listed: int  # number of pairs of the list, including weight zero
 
     @classmethod
@@ -45,6 +46,7 @@ class ListedPairs(PairSet):
             grouped=documents,
             pairs=pairs,
             pair_weight=_times(listed.weight, data.sample_weight, listed.pairs),
+            pair_margin=listed.margin,
             n_listed=len(listed),
         )
         counting = (everything.query_weight > 0)[everything._query_of_pair]
@@ -77,8 +79,14 @@ class ListedPairs(PairSet):
     @cached_property
     def _incidence(self) -> _core.Incidence:
         return _core.Incidence(
-            n_documents=self.grouped.n_documents, pairs=self.pairs, weight=self.pair_weight
+            n_documents=self.grouped.n_documents,
+            pairs=self.pairs,
+            weight=self.pair_weight,
+            margin=self.pair_margin,
         )
+
+    def unweighted(self) -> Self:
+        return replace(self, query_weight=np.ones(self.grouped.n_queries), pair_weight=None)
 
     def native(self, loss: Loss) -> _core.Pairs:
         return _core.Pairs.of_list(
@@ -116,37 +124,43 @@ class ListedPairs(PairSet):
     def _keep(self, which: Booleans) -> tuple[Self, Integers]:
         # Some of the pairs, with their documents and queries, and the numbers of these queries.
         # Nothing is copied if all pairs are kept.
-        everything = bool(which.all())
-        pairs = self.pairs if everything else self.pairs[which]
-        weight = self.pair_weight
-        weight = weight if weight is None or everything else weight[which]
+        some = self if which.all() else self._take(which)
+        pairs = some.pairs
         used = np.zeros(self.grouped.n_documents, dtype=bool)
         used[pairs] = True
         if used.all():
-            return replace(self, pairs=pairs, pair_weight=weight), np.arange(self.grouped.n_queries)
+            return some, np.arange(self.grouped.n_queries)
         documents = np.flatnonzero(used)
         query = self.grouped.query_of_document[documents]
         grouped = self.grouped.keep(documents, query)
         chosen = query[grouped.offsets[:-1]]
         result = replace(
-            self,
+            some,
             query_weight=self.query_weight[chosen],
             margins=None if self.margins is None else self.margins[documents],
             grouped=grouped,
             pairs=(np.cumsum(used) - 1)[pairs],
-            pair_weight=weight,
         )
         return result, chosen
 
+    def _take(self, which: Booleans | Integers | slice) -> Self:
+        # Some of the pairs on the same documents.
+        weight, margin = self.pair_weight, self.pair_margin
+        return replace(
+            self,
+            pairs=self.pairs[which],
+            pair_weight=None if weight is None else weight[which],
+            pair_margin=None if margin is None else margin[which],
+        )
+
     def split(self, bounds: Integers, row_bounds: Integers) -> list[Self]:
-        order = np.argsort(self.pairs[:, 0], kind="stable")
-        pairs = self.pairs[order]
-        weight = None if self.pair_weight is None else self.pair_weight[order]
+        ordered = self._take(np.argsort(self.pairs[:, 0], kind="stable"))
         offsets = self.grouped.offsets
-        cuts = np.searchsorted(pairs[:, 0], offsets[bounds])
+        cuts = np.searchsorted(ordered.pairs[:, 0], offsets[bounds])
         parts = []
         for k, (first, last) in enumerate(pairwise(bounds)):
-            documents, some = slice(offsets[first], offsets[last]), slice(cuts[k], cuts[k + 1])
+            documents = slice(offsets[first], offsets[last])
+            some = ordered._take(slice(cuts[k], cuts[k + 1]))
             rows = self.grouped.rows
             begin = row_bounds[k]
             grouped = Documents(
@@ -155,13 +169,12 @@ class ListedPairs(PairSet):
             )
             parts.append(
                 replace(
-                    self,
+                    some,
                     n_rows=int(row_bounds[k + 1] - begin),
                     query_weight=self.query_weight[first:last],
                     margins=None if self.margins is None else self.margins[documents],
                     grouped=grouped,
-                    pairs=pairs[some] - offsets[first],
-                    pair_weight=None if weight is None else weight[some],
+                    pairs=some.pairs - offsets[first],
                     n_listed=int(cuts[k + 1] - cuts[k]),
                 )
             )
@@ -182,6 +195,7 @@ class ListedPairs(PairSet):
             grouped=Documents(joined_offsets([pairs.grouped for pairs in sets]), None),
             pairs=np.concatenate([s.pairs + n for s, n in zip(sets, before, strict=True)]),
             pair_weight=concatenated([pairs.pair_weight for pairs in sets]),
+            pair_margin=concatenated([pairs.pair_margin for pairs in sets]),
             n_listed=sum(pairs.n_listed for pairs in sets),
         )
 
@@ -214,22 +228,21 @@ class ListedPairs(PairSet):
         copies, pairs = np.unique(part[:, None] * n + self.pairs[order], return_inverse=True)
         documents, rows = copies % n, self.grouped.rows
         offsets = np.searchsorted(copies // n, np.arange(np.sum(n_parts) + 1)).astype(np.int64)
-        weight = self.pair_weight
         return replace(
-            self,
+            self._take(order),
             query_weight=np.repeat(self.query_weight[queries], n_parts),
             margins=None if self.margins is None else self.margins[documents],
             grouped=Documents(offsets, documents if rows is None else rows[documents]),
             pairs=pairs.reshape(-1, 2),
-            pair_weight=None if weight is None else weight[order],
         )
 
     def drawer(self, queries: Integers) -> ListedDrawer:
-        weight = np.zeros(self.grouped.n_queries)
-        weight[queries] = self.query_weight[queries]
-        by_pair = weight[self._query_of_pair]
+        by_query = np.zeros(self.grouped.n_queries)
+        by_query[queries] = self.query_weight[queries]
+        by_pair = by_query[self._query_of_pair]
         own = self.pair_weight
-        return ListedDrawer(self.pairs, by_pair if own is None else by_pair * own)
+        weight = by_pair if own is None else by_pair * own
+        return ListedDrawer(self.pairs, weight, self.pair_margin)
 
 
 def _lowest_part(values: NDArray[np.float32], fraction: float) -> float:

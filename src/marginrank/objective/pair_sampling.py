@@ -1,12 +1,17 @@
 """Random parts and random pairs of a set of pairs, for stochastic solvers."""
 
 from abc import ABC, abstractmethod
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.queries import Queries
+from marginrank.objective.pair_margins import LabelMargins
 from marginrank.objective.pair_weights import PairFactors
+
+ANY_LEVEL = int(np.iinfo(np.int32).max)  # more levels than a query can have
 
 
 def random_parts(sizes: Integers, n_parts: Integers, keys: Integers, seed: int) -> Integers:
@@ -23,21 +28,48 @@ def random_parts(sizes: Integers, n_parts: Integers, keys: Integers, seed: int) 
     return part
 
 
+class DrawnPairs(NamedTuple):
+    """Documents of pairs, and the margins of the pairs if these are not differences d_i − d_j."""
+
+    preferred: Integers
+    other: Integers
+    margin: Floats | None
+
+
+class LevelRanks(NamedTuple):
+    """Documents by query and level: pairs of close levels are at most `width` places apart."""
+
+    place: Integers
+    width: int
+
+
+def level_ranks(query: Integers, level: NDArray[np.int32], width: int) -> LevelRanks:
+    """Return places for levels, far enough apart for different queries."""
+    highest = int(level.max(initial=0))
+    width = min(width, highest + 1)
+    return LevelRanks(query * (highest + width + 1) + level, width)
+
+
 class PairDrawer(ABC):
     """Draws pairs with probabilities in proportion to their weights."""
 
     total: float  # weight of all pairs
 
     @abstractmethod
-    def draw(self, count: int, rng: np.random.Generator) -> tuple[Integers, Integers]:
-        """Return the documents of `count` pairs: the preferred ones and the others."""
+    def draw(self, count: int, rng: np.random.Generator) -> DrawnPairs:
+        """Return `count` pairs."""
 
 
 class LevelDrawer(PairDrawer):
-    """Draws from all pairs of different levels, or of adjacent ones, in O(log l) per pair."""
+    """Draws from all pairs of different levels, or of close ones, in O(log l) per pair."""
 
     def __init__(
-        self, queries: Queries, factors: PairFactors | None, adjacent: bool, query_weight: Floats
+        self,
+        queries: Queries,
+        width: int | None,
+        factors: PairFactors | None,
+        label_margins: LabelMargins | None,
+        query_weight: Floats,
     ) -> None:
         query = queries.query_of_document
         # Sort documents by query and level, so the documents below a level come before it.
@@ -45,26 +77,21 @@ class LevelDrawer(PairDrawer):
         if factors is None:
             factors = PairFactors(*np.ones((2, query.size, 1)))
         self._preferred: Floats = factors.preferred[self._documents]
+        self._label_margins = label_margins
         other = factors.other[self._documents]
         self._mass = np.concatenate([np.zeros((1, other.shape[1])), np.cumsum(other, axis=0)])
         level = queries.level[self._documents]
-        new_query = np.diff(query, prepend=-1) > 0
-        step = np.where(new_query, 0, np.diff(level, prepend=0))
-        starts = np.flatnonzero(new_query | (step > 0))
-        runs = np.diff(starts, append=level.size)
         # The partners of a document are at the positions from `low` to `high`.
-        self._high = np.repeat(starts, runs)
-        if adjacent:
-            previous = np.concatenate([starts[:1], starts[:-1]])
-            self._low = np.repeat(np.where(step[starts] == 1, previous, starts), runs)
-        else:
-            self._low = np.repeat(queries.offsets[:-1], queries.sizes)
+        rank = level_ranks(query, level, ANY_LEVEL if width is None else width)
+        self._low, self._high = (
+            np.searchsorted(rank.place, rank.place - below) for below in (rank.width, 0)
+        )
         partners = self._mass[self._high] - self._mass[self._low]
         weight = np.sum(query_weight[query][:, None] * self._preferred * partners, axis=1)
         self._cumulative = np.cumsum(np.maximum(weight, 0.0))  # negative by cancellation only
         self.total = float(self._cumulative[-1])
 
-    def draw(self, count: int, rng: np.random.Generator) -> tuple[Integers, Integers]:
+    def draw(self, count: int, rng: np.random.Generator) -> DrawnPairs:
         i = _draw_places(self._cumulative, count, rng)
         side = self._preferred[i]
         side = side / np.max(np.abs(side), axis=1, keepdims=True)
@@ -81,20 +108,25 @@ class LevelDrawer(PairDrawer):
             middle = (first + last + 1) // 2
             fits = mass_before(middle) <= target
             first, last = np.where(fits, middle, first), np.where(fits, last, middle - 1)
-        return self._documents[i], self._documents[first]
+        pair = self._documents[i], self._documents[first]
+        by_label = self._label_margins
+        return DrawnPairs(*pair, None if by_label is None else by_label.between(*pair))
 
 
 class ListedDrawer(PairDrawer):
     """Draws from a list of pairs, of given weights."""
 
-    def __init__(self, pairs: Integers, weight: Floats) -> None:
+    def __init__(self, pairs: Integers, weight: Floats, margin: Floats | None) -> None:
         self._pairs = pairs
+        self._margin = margin
         self._cumulative = np.cumsum(weight)
         self.total = float(self._cumulative[-1])
 
-    def draw(self, count: int, rng: np.random.Generator) -> tuple[Integers, Integers]:
-        drawn = self._pairs[_draw_places(self._cumulative, count, rng)]
-        return drawn[:, 0], drawn[:, 1]
+    def draw(self, count: int, rng: np.random.Generator) -> DrawnPairs:
+        places = _draw_places(self._cumulative, count, rng)
+        drawn = self._pairs[places]
+        margin = None if self._margin is None else self._margin[places]
+        return DrawnPairs(drawn[:, 0], drawn[:, 1], margin)
 
 
 def _draw_places(cumulative: Floats, count: int, rng: np.random.Generator) -> Integers:

@@ -17,9 +17,9 @@ from marginrank._utils.alignment import AlignedWhenUnpickled
 from marginrank._utils.parameters import Mention, ParameterError
 from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Booleans, Floats, Integers
-from marginrank.data.queries import Documents
+from marginrank.data.queries import Documents, exact_sum
 from marginrank.data.ranking_data import RankingData
-from marginrank.objective.losses import Loss
+from marginrank.objective.losses import Loss, Piece
 from marginrank.objective.pair_sampling import PairDrawer
 
 LARGEST_WEIGHT = 1e140  # squares of gradients must not overflow
@@ -223,6 +223,16 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
     def without(self, queries: Booleans) -> Self:
         """Return the same pairs with some queries' weights set to zero."""
         return replace(self, query_weight=np.where(queries, 0.0, self.query_weight))
+
+    @abstractmethod
+    def unweighted(self) -> Self:
+        """Return the same pairs, all of weight one."""
+
+    def n_inside(self, loss: Loss, scores: Floats) -> int:
+        """Return the number of pairs on which the loss has a slope, whatever their weight."""
+        reach = max(piece.theta for piece in loss.pieces)
+        counts = self.unweighted().active_weights(Loss("inside", (Piece(1.0, reach, 1),)), scores)
+        return exact_sum(counts.astype(np.int64))
 
     def active_weights(self, loss: Loss, scores: Floats) -> Floats:
         """Return the weight of each query's pairs inside the margin of the first piece."""

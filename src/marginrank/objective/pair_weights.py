@@ -1,12 +1,8 @@
-"""Weights and margins of pairs.
+"""Weights of pairs, for slack rescaling (paper 2, section 6.2).
 
 Weights are sums of products, δ_ij = Σ_r P_ir · Q_jr, which the kernels evaluate in
 O(rank · l log k). A matrix over k labels has rank at most k − 1, a difference of gains rank two for
 any number of labels, the DCG that a swap costs rank four.
-
-Margins are differences d_i − d_j, for margin rescaling with the cost (d_i − d_j)² (paper 2, section
-6.2): a violated pair of the squared hinge then costs at least (d_i − d_j)², and the kernels only
-see s − d instead of s.
 """
 
 from collections.abc import Callable
@@ -77,27 +73,44 @@ def weight_matrix(
     """
     distinct = np.unique(np.asarray(y)) if labels is None else labels
     code = np.searchsorted(distinct, np.asarray(y))
-    try:
-        delta = np.asarray(matrix, dtype=np.float64)
-    except OverflowError as error:
-        raise ValueError(f"matrix must hold real numbers: {error}.") from error
-    if delta.shape != (distinct.size, distinct.size):
-        raise ValueError(
-            f"matrix has shape {delta.shape}; it needs one row and one column for each of the "
-            f"{distinct.size} distinct labels."
-        )
-    below = np.tril(np.ones_like(delta, dtype=bool), -1)
-    bad = np.argwhere(below & ~((delta >= 0) & np.isfinite(delta)))
-    if bad.size:
-        a, b = bad[0]
-        raise ValueError(
-            f"matrix[{a}, {b}] is {delta[a, b]:g}; pair weights must be finite and non-negative."
-        )
-    delta = np.where(below, delta, 0.0)
+    delta = label_matrix("pair_cost", matrix, distinct, most=MOST_LABELS)
     rank = max(distinct.size - 1, 1)  # the highest label is never the other side of a pair
     return PairFactors(
         np.ascontiguousarray(delta[code][:, :rank]), np.eye(distinct.size)[code][:, :rank]
     )
+
+
+def label_matrix(name: str, value: Any, labels: NDArray[Any], *, most: int) -> Floats:
+    """Return a parameter of two labels as a matrix, with zeros where row ≤ column.
+
+    Raise ValueError unless the values are finite and non-negative, with one row and one column per
+    label, and at most `most` labels.
+    """
+    if labels.size > most:
+        raise ValueError(
+            f"y has {labels.size} distinct labels; {name} as a matrix or callable of two labels "
+            f"supports at most {most}. Use a preset, or explicit pairs."
+        )
+    if callable(value):
+        value = [[float(value(a, b)) if a > b else 0.0 for b in labels] for a in labels]
+    try:
+        matrix = np.asarray(value, dtype=np.float64)
+    except OverflowError as error:
+        raise ValueError(f"{name} must hold real numbers: {error}.") from error
+    if matrix.shape != (labels.size, labels.size):
+        raise ValueError(
+            f"{name} has shape {matrix.shape}; it needs one row and one column for each of the "
+            f"{labels.size} distinct labels."
+        )
+    below = np.tril(np.ones_like(matrix, dtype=bool), -1)
+    bad = np.argwhere(below & ~((matrix >= 0) & np.isfinite(matrix)))
+    if bad.size:
+        a, b = bad[0]
+        raise ValueError(
+            f"{name} is {matrix[a, b]:g} for the labels {labels[a]:g} and {labels[b]:g}; it must "
+            "be finite and non-negative."
+        )
+    return np.where(below, matrix, 0.0)
 
 
 def ndcg_difference(y: ArrayLike, qid: ArrayLike) -> PairFactors:
@@ -225,14 +238,6 @@ def pair_cost(
         return None
     if isinstance(cost, str):
         return gain_difference(y, exponential_gain) if cost == "gain" else ndcg_difference(y, qid)
-    labels = np.unique(y) if labels is None else labels
-    if labels.size > MOST_LABELS:
-        raise ValueError(
-            f"y has {labels.size} distinct labels; pair_cost as a matrix or callable supports at "
-            f"most {MOST_LABELS}. Use a preset, or explicit pairs with pair_weight."
-        )
-    if callable(cost):
-        cost = [[float(cost(a, b)) if a > b else 0.0 for b in labels] for a in labels]
     return weight_matrix(y, cost, labels)
 
 
@@ -257,20 +262,3 @@ def with_preferred(factors: PairFactors | None, weight: Floats) -> PairFactors:
     if factors is None:
         return document_weights(weight)
     return PairFactors(factors.preferred * weight[:, None], factors.other)
-
-
-def margin_offsets(margin: Any, y: NDArray[Any], qid: Integers) -> Floats:
-    """Return the d_i of RankSVM's parameter `margin`, less one of them per query."""
-    if callable(margin):
-        offsets = np.asarray(margin(y), dtype=np.float64)
-        if offsets.shape != y.shape or not np.isfinite(offsets).all():
-            raise ValueError("margin(y) must return one finite number per label.")
-    else:
-        offsets = exponential_gain(y) if margin == "gain" else y
-    if offsets.dtype != np.float64:
-        offsets = offsets.astype(object)  # Python integers, whose differences are exact
-    # Only differences within a query matter. Large offsets would take digits from the scores.
-    one_of_query = np.empty(qid.max() + 1, dtype=offsets.dtype)
-    one_of_query[qid] = offsets
-    differences: Floats = (offsets - one_of_query[qid]).astype(np.float64)
-    return differences

@@ -154,7 +154,7 @@ def rows_of(data: RankingData, rows: Integers, *, n_jobs: int | None = None) -> 
 
 
 def cost_by_label(cost: Any, y: NDArray[Any]) -> Any:
-    """Return a cost matrix as a function of labels, because a fold may lack some labels."""
+    """Return a matrix by label as a function of labels, because a fold may lack some labels."""
     if cost is None or isinstance(cost, str) or callable(cost):
         return cost
     matrix = np.asarray(cost)

@@ -364,8 +364,12 @@ def _sizes(sizes: ArrayLike | None, n_queries: int) -> Integers:
 
 def _per_pair(parameters: Parameters, data: RankingData) -> Parameters:
     """Return parameters with which C has the meaning that it has in a fit of all data."""
-    cost = cost_by_label(parameters.pair_cost, data.y)
-    parameters = replace(parameters, lam=None, C=parameters.loss_weight, pair_cost=cost)
+    cost, margin = (
+        cost_by_label(value, data.y) for value in (parameters.pair_cost, parameters.margin)
+    )
+    parameters = replace(
+        parameters, lam=None, C=parameters.loss_weight, pair_cost=cost, margin=margin
+    )
     if parameters.normalization != "none":
         return parameters
     total = float(np.sum(preferences_of(data, parameters).pairs.weights))

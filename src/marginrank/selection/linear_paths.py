@@ -60,7 +60,10 @@ class LinearLearner(PathLearner):
         seed: int = 0,
     ) -> Iterator[PathModel]:
         """Fit all parts side by side; the documents of parts that cut queries are copied."""
-        parameters = replace(parameters, pair_cost=cost_by_label(parameters.pair_cost, data.y))
+        cost, margin = (
+            cost_by_label(value, data.y) for value in (parameters.pair_cost, parameters.margin)
+        )
+        parameters = replace(parameters, pair_cost=cost, margin=margin)
         asked = [QueryPart.of(data, number, rows) for number, rows in enumerate(parts)]
         whole = [part for part in asked if not part.cuts_queries]
         with serial_blas():

@@ -54,7 +54,7 @@ train a.store b.store --dask tcp://scheduler:8786 --model model.json"""
     training: Training
     pairs: str | None = text(
         "File of pairs to learn from instead of labels: preferred row, other row (from 0) and, "
-        "optionally, a weight."
+        "optionally, a weight, or a weight and a margin."
     )
 
 

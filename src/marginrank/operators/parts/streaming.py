@@ -296,6 +296,4 @@ def _no_pairs(n_documents: int, n_rows: int, rows: Integers | None, threads: int
         margins=None,
         threads=threads,
         queries=Queries.from_labels(np.zeros(n_documents), ends, rows, threads),
-        adjacent=False,
-        factors=None,
     )

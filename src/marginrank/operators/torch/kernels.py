@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from marginrank._utils.parameters import Mention, ParameterError
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.listed_pairs import ListedPairs
 from marginrank.objective.losses import Loss, Piece
@@ -38,13 +39,28 @@ class _Sides(NamedTuple):
     below: Tensor
 
 
+def require_native_kernels(asked: dict[str, bool]) -> None:
+    """Raise ParameterError if an argument has a value that only the native kernels support."""
+    for name, is_given in asked.items():
+        if is_given:
+            raise ParameterError(
+                Mention(name), " has a value that is not supported on a device; use device=None."
+            )
+
+
 class LevelPlan:
     """Pairs from labels on a device, for any scores and any loss."""
 
     def __init__(self, pairs: LevelPairs, device: torch.device) -> None:
         self.documents = DeviceDocuments.of(pairs, pairs.queries.n_levels > 1, device)
+        require_native_kernels(
+            {
+                "pair_selection": pairs.width not in (None, 1),
+                "margin": pairs.label_margins is not None,
+            }
+        )
         leaves = Leaves.of(pairs, device)
-        self.levels: Levels = AdjacentLevels(leaves) if pairs.adjacent else AllLevels(leaves)
+        self.levels: Levels = AllLevels(leaves) if pairs.width is None else AdjacentLevels(leaves)
         self.factors: list[Factors] = []
         if pairs.factors is not None:
             preferred, other = (torch.as_tensor(side, device=device) for side in pairs.factors)
@@ -209,6 +225,7 @@ class ListedPlan:
     """Listed pairs on a device, sorted by query."""
 
     def __init__(self, pairs: ListedPairs, device: torch.device) -> None:
+        require_native_kernels({"pair_margin": pairs.pair_margin is not None})
         query = pairs.grouped.query_of_document[pairs.pairs[:, 0]]
         counts = np.bincount(query, minlength=pairs.n_queries)
         order = np.argsort(query, kind="stable")

@@ -127,9 +127,9 @@ class StepProblem:
         drawer = self._drawer
         n_pairs = max(1, int(self.sizes[self.active].sum()) // 2)
         for first in range(0, n_pairs, DRAWN_PAIRS):
-            pairs = drawer.draw(min(DRAWN_PAIRS, n_pairs - first), rng)
-            drawn = LevelPairs.one_by_one(self.pair_set, *pairs, drawer.total / n_pairs)
-            yield StepProblem(self.matrix, drawn, self.loss)
+            drawn = drawer.draw(min(DRAWN_PAIRS, n_pairs - first), rng)
+            pairs = LevelPairs.one_by_one(self.pair_set, drawn, drawer.total / n_pairs)
+            yield StepProblem(self.matrix, pairs, self.loss)
 
     def value_and_gradient(self, w: Floats, threads: int) -> tuple[float, Floats]:
         losses, _, gradient, _, _ = _core.evaluate(self.matrix, self.pairs, w, None, threads)

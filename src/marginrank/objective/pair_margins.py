@@ -1,0 +1,139 @@
+"""Margins of pairs, for margin rescaling (paper 2, section 6.2).
+
+A pair of the squared hinge that is in the wrong order costs at least its squared margin, so a
+margin m stands for the cost δ = m².
+
+Margins d_i − d_j cost nothing: the kernels see s − d instead of s. Margins of two labels divide the
+pairs by margin. The pairs of one margin have weights of their own, zero for all other pairs, and
+hinge terms that are shifted by this margin: one window of the sorted scores for each margin, and
+one sum for each preferred label that has it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginrank._utils.types import Booleans, Floats, Integers
+from marginrank.objective.losses import Loss
+from marginrank.objective.pair_weights import PairFactors, exponential_gain, label_matrix
+
+MOST_MARGIN_LABELS = 16  # with their 120 margins, a document takes two kilobytes
+
+
+def takes_two_labels(margin: Any) -> bool:
+    """Whether a margin is a matrix, or a callable of two labels."""
+    if isinstance(margin, str):
+        return False
+    if not callable(margin):
+        return True
+    try:
+        signature(margin).bind(0.0)
+    except TypeError:
+        return True
+    except ValueError:  # functions of NumPy have no signature
+        return getattr(margin, "nin", 1) == 2
+    return False
+
+
+def margin_offsets(margin: Any, y: NDArray[Any], qid: Integers) -> Floats:
+    """Return the d_i of RankSVM's parameter `margin`, less one of them per query."""
+    if callable(margin):
+        offsets = np.asarray(margin(y), dtype=np.float64)
+        if offsets.shape != y.shape or not np.isfinite(offsets).all():
+            raise ValueError("margin(y) must return one finite number per label.")
+    else:
+        offsets = exponential_gain(y) if margin == "gain" else y
+    if offsets.dtype != np.float64:
+        offsets = offsets.astype(object)  # Python integers, whose differences are exact
+    # Only differences within a query matter. Large offsets would take digits from the scores.
+    one_of_query = np.empty(qid.max() + 1, dtype=offsets.dtype)
+    one_of_query[qid] = offsets
+    differences: Floats = (offsets - one_of_query[qid]).astype(np.float64)
+    return differences
+
+
+class WindowedPairs(NamedTuple):
+    """Pair weights and hinge terms for the kernels, divided by margin."""
+
+    factors: PairFactors
+    pieces: Floats  # of each margin, one margin after the other
+    ranks: NDArray[np.int32]  # first and last column of the factors that each piece has
+
+
+@dataclass(frozen=True)
+class LabelMargins:
+    """Margins of two labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginrank.objective.pair_margins import LabelMargins
+    >>> margins = LabelMargins.of_labels(lambda a, b: a - b, np.array([2.0, 0.0, 1.0]))
+    >>> margins.between(np.array([0, 2]), np.array([1, 1]))
+    array([2., 1.])
+    """
+
+    code: NDArray[np.int32]  # by row or document: number of its label
+    table: Floats  # margins; the row is the label of the preferred document
+
+    @classmethod
+    def of_labels(
+        cls, margin: Any, y: NDArray[Any], labels: NDArray[Any] | None = None
+    ) -> "LabelMargins":
+        """Return the margins that RankSVM's parameter `margin` has for the labels y.
+
+        `labels` are the distinct labels of all data, of which y may be a part; by default the
+        labels in y.
+        """
+        distinct = np.unique(y) if labels is None else labels
+        table = label_matrix("margin", margin, distinct, most=MOST_MARGIN_LABELS)
+        return cls(np.searchsorted(distinct, y).astype(np.int32), table)
+
+    def take(self, documents: Integers | slice | None) -> "LabelMargins":
+        return self if documents is None else LabelMargins(self.code[documents], self.table)
+
+    @classmethod
+    def join(cls, parts: "Sequence[LabelMargins]") -> "LabelMargins":
+        return cls(np.concatenate([part.code for part in parts]), parts[0].table)
+
+    def between(self, preferred: Integers, other: Integers) -> Floats:
+        """Return the margins of pairs of documents."""
+        margins: Floats = self.table[self.code[preferred], self.code[other]]
+        return margins
+
+    def windowed(self, factors: PairFactors | None, loss: Loss) -> WindowedPairs:
+        """Return pairs of the given weights, which are ones if None, with the loss of each."""
+        own = PairFactors(*np.ones((2, self.code.size, 1))) if factors is None else factors
+        preferred, other = [], []
+        pieces, ranks = [], []
+        first = 0
+        for margin, labels in self._labels_by_margin():
+            for label, others in labels:
+                preferred.append(own.preferred * (self.code == label)[:, None])
+                other.append(own.other * others[self.code][:, None])
+            last = first + len(labels) * own.preferred.shape[1]
+            pieces.append(loss.shifted(margin).as_array())
+            ranks += len(loss.pieces) * [(first, last)]
+            first = last
+        return WindowedPairs(
+            PairFactors(np.hstack(preferred), np.hstack(other)),
+            np.concatenate(pieces),
+            np.array(ranks, dtype=np.int32),
+        )
+
+    def _labels_by_margin(self) -> "Iterator[tuple[float, list[tuple[int, Booleans]]]]":
+        """Yield each margin, with the labels that have it: a preferred one, and the others.
+
+        Labels are not grouped any further, so the bits of the sums over a query do not depend on
+        labels that it does not have.
+        """
+        is_pair = np.tril(np.ones_like(self.table, dtype=bool), -1)
+        if not is_pair.any():  # one label: the kernels need a piece nevertheless
+            yield 0.0, [(0, is_pair[0])]
+        for margin in np.unique(self.table[is_pair]):
+            mask = is_pair & (self.table == margin)
+            yield float(margin), [(a, mask[a]) for a in np.flatnonzero(mask.any(axis=1)).tolist()]
