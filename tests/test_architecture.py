@@ -273,7 +273,7 @@ def count_parameters(function):
 
 def has_arguments_by_convention(name):
     """Whether scikit-learn, LightGBM and XGBoost say what the arguments are."""
-    return part_of(name) == "estimators" and name.endswith((".__init__", ".fit"))
+    return part_of(name) in ("estimators", "dask") and name.endswith((".__init__", ".fit"))
 
 
 def test_functions_have_few_parameters():

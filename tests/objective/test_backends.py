@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from distributed import Client, LocalCluster
 from helpers.brute_force import BruteForce, explicit_pairs
 from helpers.objectives import make_objective
+from helpers.pair_kinds import within
 from helpers.toy_backend import ToyMatrix
 
 from marginrank import RankingData, make_ranking, operators
@@ -116,7 +117,7 @@ def make_problem(kind, backend, loss="huber", layout=np.asarray, threads=1, ridg
         sample_weight=weights,
         pair_weight=(lambda a, b: a - b) if kind == "weighted" else None,
         margin=MARGINS if kind == "margins" else None,
-        adjacent=kind == "adjacent",
+        close=within(Y, QID, 1) if kind == "adjacent" else None,
     )
     if kind == "adjacent":
         options["pair_selection"] = "adjacent"
