@@ -1,4 +1,4 @@
-"""marginrank evaluate."""
+"""The command ``marginrank evaluate``."""
 
 import csv
 import io
@@ -27,7 +27,7 @@ def run(flags: EvaluateFlags, phases: Phases) -> None:
     """Evaluate a model or scores on labeled data."""
     files, reading, per_query = flags.files, flags.reading, flags.per_query
     if flags.scores is None and len(files) < 2:
-        raise ValueError(f"{files[0]}: give a model and data, or scores with --scores and data.")
+        raise ValueError(f"{files[0]}: pass a model and data, or --scores and data.")
     check_flags(reading.given, files if flags.scores is not None else files[1:])
     check_writable(per_query)
     names = flags.metrics.metrics
@@ -37,7 +37,7 @@ def run(flags: EvaluateFlags, phases: Phases) -> None:
     with phases.phase("evaluate"):
         values = measure(chosen, data, scores, skip=names is None)
         if not values:
-            raise ValueError(f"{files[-1]}: no metric can be computed.")
+            raise ValueError(f"{files[-1]}: no metric is defined; check its labels.")
         if per_query is not None:
             own = {name: chosen[name] for name in values}
             by_query = measure(own, data, scores, skip=False, per_query=True)
