@@ -209,7 +209,6 @@ def _is_canonical(X: Any) -> bool:
 
 
 def _with_plain_parts(X: Any) -> Any:
-    """Return a CSR matrix with arrays that the kernels can read."""
     names = ("data", "indices", "indptr")
     parts = {name: _plain(getattr(X, name)) for name in names}
     if all(parts[name] is getattr(X, name) for name in names):

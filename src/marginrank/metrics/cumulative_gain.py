@@ -97,6 +97,13 @@ def ndcg(
     float or ndarray of shape (n_queries,)
         Between 0 and 1.
 
+    References
+    ----------
+    K. Järvelin and J. Kekäläinen (2002). Cumulated gain-based evaluation of IR techniques. ACM
+    Transactions on Information Systems 20(4).
+    F. McSherry and M. Najork (2008). Computing information retrieval performance measures
+    efficiently in the presence of tied scores. ECIR.
+
     Examples
     --------
     >>> from marginrank.metrics import ndcg

@@ -1,4 +1,4 @@
-"""marginrank compare."""
+"""The command ``marginrank compare``."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -115,7 +115,6 @@ class _Side:
         return _models.open_data_for(self._model, files, reading, phases)
 
     def scores(self, data: RankingData, n_jobs: int | None) -> Any:
-        """Return one score per document."""
         if self._model is None:
             return read_scores(str(self.name), data.n_documents)
         return _models.scores(self._model, data, n_jobs)

@@ -1,4 +1,4 @@
-"""marginrank evaluate."""
+"""The command ``marginrank evaluate``."""
 
 import csv
 import io
@@ -41,8 +41,8 @@ def run(flags: EvaluateFlags, phases: Phases) -> None:
     files, reading, per_query = flags.files or [], flags.reading, flags.per_query
     if len(files) < (2 if flags.scores is None else 1):
         raise ValueError(
-            f"{' '.join(files) or 'no files'}: give a model and data, scores with --scores and "
-            "data, or --run and --qrels."
+            f"{' '.join(files) or 'no files'}: pass a model and data, --scores and data, or "
+            "--run and --qrels."
         )
     check_flags(reading.given, files if flags.scores is not None else files[1:])
     check_writable(per_query)
@@ -53,7 +53,7 @@ def run(flags: EvaluateFlags, phases: Phases) -> None:
     with phases.phase("evaluate"):
         values = measure(chosen, data, scores, skip=names is None)
         if not values:
-            raise ValueError(f"{files[-1]}: no metric can be computed.")
+            raise ValueError(f"{files[-1]}: no metric is defined; check its labels.")
         if per_query is not None:
             own = {name: chosen[name] for name in values}
             by_query = measure(own, data, scores, skip=False, per_query=True)
