@@ -84,8 +84,8 @@ def evaluate_run(
 
     The ideal ranking and the number of relevant documents come from all judged documents, retrieved
     or not. Every judged query counts, also one for which nothing was retrieved. Tied scores are
-    ordered by descending document id. With the defaults, values equal those of trec_eval (with its
-    option ``-c``) and of ir_measures.
+    ordered by descending document id. With the defaults, trec_eval (with its option ``-c``) and
+    ir_measures give the same values.
 
     Parameters
     ----------
