@@ -179,7 +179,6 @@ n_features_in_, feature_names_in_
         return kernel
 
     def _scale(self) -> Any:
-        """Return the scale, with "auto" replaced."""
         if isinstance(self.scale, str) and self.scale == AUTO:
             return None if self.kernel == PRECOMPUTED else "standard"
         return self.scale
