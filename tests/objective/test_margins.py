@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from marginrank import RankingData
-from marginrank.models.parameters import check_margin
+from marginrank.models.parameters import check_margin, takes_two_labels
 from marginrank.objective.losses import LOSSES
-from marginrank.objective.pair_margins import LabelMargins, margin_offsets, takes_two_labels
+from marginrank.objective.pair_margins import LabelMargins, margin_offsets
 
 HINGE = LOSSES["hinge"]
 Y = np.array([0.0, 2.0, 1.0])

@@ -22,9 +22,8 @@ from marginrank.fit.scaling import Scale, ScaleSearch, blaming_features, values_
 from marginrank.fit.sparse import SparseParameters, with_default_C
 from marginrank.fit.stream_progress import StreamProgress
 from marginrank.models.linear_model import LinearModel
-from marginrank.models.parameters import no_scale, recorded_parameters
+from marginrank.models.parameters import no_scale, recorded_parameters, takes_two_labels
 from marginrank.objective.objective import Objective
-from marginrank.objective.pair_margins import takes_two_labels
 from marginrank.objective.pair_sets import PairCounts, check_C
 from marginrank.objective.pair_weights import MOST_LABELS
 from marginrank.operators.parts.matrix import OnRead, PartsMatrix

@@ -19,12 +19,12 @@ from marginrank.data.store.stored_features import StoredFeatures
 from marginrank.data.stored_data import left_on_disk, open_stored
 from marginrank.data.validation import check_weights
 from marginrank.models.fit_report import StreamFacts
-from marginrank.models.parameters import selected_pairs
+from marginrank.models.parameters import selected_pairs, takes_two_labels
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.listed_pairs import ListedPairs
 from marginrank.objective.losses import Loss
 from marginrank.objective.objective import MANY_FEATURES, Objective
-from marginrank.objective.pair_margins import LabelMargins, margin_offsets, takes_two_labels
+from marginrank.objective.pair_margins import LabelMargins, margin_offsets
 from marginrank.objective.pair_sets import PairSet
 from marginrank.objective.pair_weights import PairFactors, with_preferred, with_propensity
 from marginrank.objective.pair_weights import pair_cost as pair_factors

@@ -47,10 +47,10 @@ from marginrank.models.parameters import (
     LinearDeclaration,
     ndcg_cutoff,
     recorded_parameters,
+    takes_two_labels,
 )
 from marginrank.objective.losses import Loss, get_loss
 from marginrank.objective.objective import MANY_FEATURES, Objective
-from marginrank.objective.pair_margins import takes_two_labels
 from marginrank.objective.pair_sets import PairSet
 from marginrank.objective.pair_weights import PairFactors
 from marginrank.objective.protocols import Matrix, Scores

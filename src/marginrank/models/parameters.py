@@ -9,6 +9,7 @@ dataclasses are built without methods that are not used.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from inspect import signature
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from marginrank._utils.parameters import (
@@ -100,6 +101,21 @@ def check_margin(margin: Any) -> None:
     if not (callable(margin) or is_matrix or (isinstance(margin, str) and margin in MARGINS)):
         takes = "{names}, a matrix, or a callable of labels or of two labels"
         raise _must_be("margin", margin, takes, MARGINS)
+
+
+def takes_two_labels(margin: Any) -> bool:
+    """Whether a margin is a matrix, or a callable of two labels."""
+    if isinstance(margin, str):
+        return False
+    if not callable(margin):
+        return True
+    try:
+        signature(margin).bind(0.0)
+    except TypeError:
+        return True
+    except ValueError:  # functions of NumPy have no signature
+        return getattr(margin, "nin", 1) == 2
+    return False
 
 
 def _must_be(name: str, value: Any, takes: str, choices: Iterable[str]) -> ParameterError:

@@ -11,7 +11,6 @@ one sum for each preferred label that has it.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,21 +21,6 @@ from marginrank.objective.losses import Loss
 from marginrank.objective.pair_weights import PairFactors, exponential_gain, label_matrix
 
 MOST_MARGIN_LABELS = 16  # with their 120 margins, a document takes two kilobytes
-
-
-def takes_two_labels(margin: Any) -> bool:
-    """Whether a margin is a matrix, or a callable of two labels."""
-    if isinstance(margin, str):
-        return False
-    if not callable(margin):
-        return True
-    try:
-        signature(margin).bind(0.0)
-    except TypeError:
-        return True
-    except ValueError:  # functions of NumPy have no signature
-        return getattr(margin, "nin", 1) == 2
-    return False
 
 
 def margin_offsets(margin: Any, y: NDArray[Any], qid: Integers) -> Floats:
