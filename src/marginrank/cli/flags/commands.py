@@ -168,7 +168,7 @@ inspect model.json --top 20"""
 
     files: Annotated[list[str], argument("FILE", "A model, or data of any kind.")]
     reading: Reading
-    top: int = count("Number of weights or curves of a model to show.", OUTPUT, 10)
+    top: int = count("Number of weights or curves of a model to show, largest first.", OUTPUT, 10)
     json: bool = json_flag()
 
 
