@@ -53,7 +53,7 @@ def err(ranking: Ranking, *, k: int | None = None, max_label: float | None = Non
     top = check_cutoff(k)
     gain_of = gains(ranking, "exponential")
     satisfied = ranking.best_first(gain_of) / np.exp2(_highest(ranking, max_label))
-    within = np.full(satisfied.size, True) if top is None else ranking.rank <= top
+    within = ranking.retrieved if top is None else ranking.retrieved & (ranking.rank <= top)
     read_on = ranking.running(np.multiply, 1.0 - satisfied)
     reached = np.where(ranking.rank == 1, 1.0, np.roll(read_on, 1))
     if ranking.average_ties:

@@ -2,7 +2,14 @@
 
 from typing import Annotated
 
-from marginrank._utils.parameters import TEXT, Mention, Parameter, ParameterError, check_integer
+from marginrank._utils.parameters import (
+    TEXT,
+    Mention,
+    Parameter,
+    ParameterError,
+    check_integer,
+    choice,
+)
 from marginrank.cli.flags.declaration import CommandFlags, Flags
 from marginrank.cli.flags.shared import (
     DATA,
@@ -23,6 +30,16 @@ from marginrank.export.registry import TARGETS
 from marginrank.models.parameters import RANDOM_STATE, LinearDeclaration
 
 CURVE = "Curve"
+RUN_FILE = "TREC run (query Q0 document rank score tag), or JSON {query: {document: score}}"
+QRELS = text(
+    "Judgments for runs: TREC qrels (query 0 document label), or JSON {query: {document: label}}.",
+    EVALUATION,
+)
+UNJUDGED = Parameter(
+    choice(("irrelevant", "skip")),
+    "Unjudged documents of a run: count them as irrelevant, or skip them (condensed lists).",
+    EVALUATION,
+).field("irrelevant")
 PROGRAMS = ("svm_rank_learn", "svm_rank_classify", "train", "predict")
 
 
@@ -47,19 +64,26 @@ predict - test.txt < model.json"""
 
 
 class EvaluateFlags(CommandFlags):
-    """Evaluate a model, or scores of any origin, on labeled data."""
+    """Evaluate a model, or scores of any origin, on labeled data; or a run with qrels."""
 
     example = """\
 evaluate model.json test.txt --metrics ndcg@10,average_precision
-evaluate --scores scores.txt test.txt --per-query by_query.tsv"""
-    first = ("metrics", "scores", "per_query")
+evaluate --scores scores.txt test.txt --per-query by_query.tsv
+evaluate --run bm25.run --qrels qrels.txt --metrics ndcg@10,judged@10"""
+    first = ("metrics", "scores", "run", "qrels", "per_query")
 
     files: Annotated[
-        list[str], argument("[MODEL] DATA", "A model and data, or only data with --scores.")
-    ]
+        list[str] | None,
+        argument(
+            "[MODEL] [DATA]", "A model and data, only data with --scores, or nothing with --run."
+        ),
+    ] = None
     reading: Reading
     metrics: Metrics
     scores: str | None = text("File with one score per line, instead of a model.", EVALUATION)
+    run: str | None = text(f"{RUN_FILE}, instead of a model and data.", EVALUATION)
+    qrels: str | None = QRELS
+    unjudged: str = UNJUDGED
     per_query: str | None = text("File for the values of each query, .tsv or .csv.", OUTPUT)
     json: bool = json_flag()
 
@@ -67,21 +91,28 @@ evaluate --scores scores.txt test.txt --per-query by_query.tsv"""
 class CompareFlags(CommandFlags):
     """Test whether one ranking is better than another, with paired tests over the queries.
 
-    Each side, a and b, is a model or a file of scores.
+    Each side, a and b, is a model or a file of scores for DATA; or both are runs.
     """
 
     example = """\
 compare test.txt --model-a old.json --model-b new.json
-compare test.txt --scores-a old.txt --scores-b new.txt"""
+compare test.txt --scores-a old.txt --scores-b new.txt
+compare --run-a bm25.run --run-b hybrid.run --qrels qrels.txt"""
     first = ("model_a", "scores_a", "model_b", "scores_b", "metric")
 
-    data: DataFiles
+    data: Annotated[
+        list[str] | None, argument("[DATA]", "Labeled data, unless runs are given.")
+    ] = None
     reading: Reading
     metric: OneMetric
     model_a: str | None = text("Model a.", EVALUATION)
     scores_a: str | None = text("Scores of a, one per line, instead of a model.", EVALUATION)
     model_b: str | None = text("Model b.", EVALUATION)
     scores_b: str | None = text("Scores of b, one per line, instead of a model.", EVALUATION)
+    run_a: str | None = text(f"Run a: {RUN_FILE.lower()}.", EVALUATION)
+    run_b: str | None = text(f"Run b: {RUN_FILE.lower()}.", EVALUATION)
+    qrels: str | None = QRELS
+    unjudged: str = UNJUDGED
     json: bool = json_flag()
 
 

@@ -84,10 +84,11 @@ def with_intervals(
     """Return each metric's name and its mean ± half of its 95% confidence interval."""
     own = {name: chosen[name] for name in values}
     by_query = measure(own, data, scores, skip=False, per_query=True)
-    return [(name, _with_interval(values[name], by_query[name])) for name in values]
+    return [(name, with_interval(values[name], by_query[name])) for name in values]
 
 
-def _with_interval(value: float, by_query: Any) -> str:
+def with_interval(value: float, by_query: Any) -> str:
+    """Return a mean ± half of its 95% confidence interval."""
     defined = by_query[~np.isnan(by_query)]
     # Pairwise accuracy is a share of all pairs, so its values per query say little about its error.
     is_mean = defined.size > 1 and np.isclose(np.mean(defined), value, rtol=1e-9)
