@@ -1,4 +1,4 @@
-"""Standard errors of weights: explicit pairs, the bootstrap over queries, and their limits."""
+"""Standard errors against the bootstrap over queries; leave-one-out against refits."""
 
 from copy import copy
 
@@ -9,6 +9,7 @@ from helpers.tables import each
 
 from marginrank import RankingData, RankSVM, SparseRankSVM, load_model, make_ranking
 from marginrank.fit.linear import Parameters, make_objective
+from marginrank.metrics import ndcg
 
 X, Y, QID = make_ranking(30, 12, 5, random_state=0)
 N_BOOTSTRAP = 60
@@ -162,3 +163,72 @@ def test_one_query_has_no_standard_error():
 
 def test_only_rank_svm_has_standard_errors():
     assert not hasattr(SparseRankSVM(), "coef_stderr")
+
+
+def refits(data, model, *, tol=1e-8, warm_start=True):
+    """Return the scores of each query from a fit without it, and the loss of these scores."""
+    fit = copy(model).set_params(scale=model.scale_, tol=tol, warm_start=warm_start)
+    scores = np.empty(data.n_documents)
+    for q in range(data.n_queries):
+        weight = (np.arange(data.n_queries) != q).astype(float)
+        fit.fit(data.X, data.y, qid=data.qid, query_weight=weight)
+        scores[data.qid == q] = fit.predict(data)[data.qid == q]
+    names = ("C", "loss", "normalization")
+    parameters = Parameters(**{name: getattr(model, name) for name in names})
+    objective = make_objective(data, parameters)
+    rows = objective.pairs.documents.rows
+    by_document = scores if rows is None else scores[rows]
+    evaluation = objective.pair_loss.evaluate(objective.space.vector(by_document), None)
+    return scores, evaluation.losses.value
+
+
+def assert_like_refits(data, *, rtol_loss, atol_ndcg, **parameters):
+    model = RankSVM(tol=1e-8, n_jobs=1, **parameters).fit(data)
+    found, (scores, loss) = model.leave_one_out(data), refits(data, model)
+    assert abs(found.loss - loss) < rtol_loss * loss
+    expected, estimate, trained = (
+        ndcg(data.y, one, qid=data.qid, k=10) for one in (scores, found.scores, model.predict(data))
+    )
+    assert abs(estimate - expected) < atol_ndcg
+    assert abs(estimate - expected) < 0.1 * abs(trained - expected)
+
+
+@each("loss", ["squared_hinge", "huber", "logistic"])
+@each("normalization", ["none", "pairs", "query"])
+def test_refits_without_each_query_agree_on_generated_data(loss, normalization):
+    rng = np.random.default_rng(0)
+    order = rng.permutation(len(Y))
+    data = RankingData(X[order], Y[order], QID[order])
+    C = 0.1 if normalization == "none" else 100.0
+    options = {"C": C, "loss": loss, "normalization": normalization}
+    assert_like_refits(data, rtol_loss=0.01, atol_ndcg=2e-3, **options)
+
+
+@pytest.mark.filterwarnings("ignore:Features without effect")
+@pytest.mark.parametrize("file", REAL)
+def test_refits_without_each_query_agree_on_real_data(real_data, file):
+    data = RankingData(*real_data(file))
+    options = {"normalization": "query", "scale": "query"}
+    assert_like_refits(data, rtol_loss=0.01, atol_ndcg=5e-4, **options)
+    assert_like_refits(data, rtol_loss=0.02, atol_ndcg=5e-4, C=100.0, **options)
+
+
+def test_leaving_out_is_exact_where_no_pair_crosses_the_margin():
+    """With small scores all pairs are active, so the objective is quadratic."""
+    data = RankingData(X, Y, QID)
+    for normalization, C in (("none", 1e-5), ("query", 0.01)):
+        model = RankSVM(C=C, tol=1e-13, normalization=normalization).fit(data)
+        scores, loss = refits(data, model, tol=1e-13, warm_start=False)
+        assert abs(scores).max() < 0.5
+        found = model.leave_one_out(data)
+        np.testing.assert_allclose(found.scores, scores, rtol=1e-9, atol=1e-12)
+        assert abs(found.loss - loss) < 1e-9 * loss
+
+
+def test_leaving_out_keeps_documents_without_pairs():
+    data = RankingData(X, np.where(QID == 3, 0, Y), QID)
+    model = RankSVM(C=0.1).fit(data)
+    same = np.isclose(model.leave_one_out(data).scores, model.predict(X), rtol=1e-12)
+    has_pairs = (data.queries.n_pairs > 0)[data.qid]
+    assert same[~has_pairs].all()
+    assert np.mean(same[has_pairs]) < 0.1
