@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 
 
 class RankSVM(BatchRanker):
-    """Linear RankSVM.
+    """Linear ranking SVM: one weight per feature, learned from pairs of documents.
 
     Minimizes ½‖w‖² + C · Σ ℓ(s_i − s_j) over the pairs (i, j) of documents of one query with
     y_i > y_j, where s = Xw. Pairs are never enumerated, so queries of a million documents are
@@ -120,6 +120,12 @@ class RankSVM(BatchRanker):
     -----
     Ctrl-C ends a fit after the current pass over X; the best coefficients so far are stored before
     KeyboardInterrupt is raised.
+
+    References
+    ----------
+    C.-P. Lee and C.-J. Lin (2014). Large-scale linear RankSVM. Neural Computation 26(4).
+    A. Airola, T. Pahikkala and T. Salakoski (2011). Training linear ranking SVMs in linearithmic
+    time using red-black trees. Pattern Recognition Letters 32(9).
 
     Examples
     --------

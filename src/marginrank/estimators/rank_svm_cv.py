@@ -11,7 +11,7 @@ from marginrank.estimators.base import LinearRanker
 from marginrank.estimators.rank_svm import RankSVM
 from marginrank.estimators.search_base import SearchRanker
 from marginrank.fit.linear import Parameters
-from marginrank.models.parameters import LINES_TRIED
+from marginrank.models.parameters import LINEAR_TRIED
 from marginrank.selection.space import SearchSpace, check_grid
 
 AUTO = "auto"
@@ -142,7 +142,7 @@ n_features_in_, feature_names_in_
 def _values(value: Any, Cs: Any) -> list[Any]:
     """Return the values to try: the entries of a list of names, or the only value."""
     if isinstance(value, str) and value == AUTO:
-        return list(LINES_TRIED if Cs is None else LINES_TRIED[:1])
+        return list(LINEAR_TRIED if Cs is None else LINEAR_TRIED[:1])
     is_list = isinstance(value, (list, tuple)) and len(value) > 0
     if is_list and all(entry is None or isinstance(entry, str) for entry in value):
         return list(value)

@@ -1,4 +1,4 @@
-"""marginrank features."""
+"""The command ``marginrank features``."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""marginrank inspect."""
+"""The command ``marginrank inspect``."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -177,7 +177,6 @@ def _stored_rows(stored: Mapping[str, Any] | None) -> list[tuple[str, Any]]:
 
 
 def _listed(first: Sequence[Any], total: int) -> str:
-    """Return the first names, and how many more there are."""
     shown = ", ".join(map(str, first)) or "none"
     return f"{shown} and {total - len(first)} more" if total > len(first) else shown
 

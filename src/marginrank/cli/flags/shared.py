@@ -140,8 +140,8 @@ class Resources(Flags):
 
     memory_limit: str | None = Parameter(
         or_none(Constraint(str, parse_bytes)),
-        "Memory for the process, such as 2GB. A larger store is read from disk in every pass; "
-        "default: if it does not fit in free memory.",
+        "Memory for the process, such as 2GB; default: the free memory. A larger store is read "
+        "from disk in every pass.",
         DATA,
     ).field(None)
     dask: str | None = Parameter(
