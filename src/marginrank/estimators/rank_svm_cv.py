@@ -36,10 +36,13 @@ class RankSVMCV(SearchRanker, LinearRanker):
         :func:`~marginrank.linear_path`.
     n_points : int, default=21
         Length of the default grid.
-    cv : int, splitter or iterable of (train, test), default=5
+    cv : int, "loo", splitter or iterable of (train, test), default=5
         Number of folds of whole queries, which do not depend on the order of the rows; or a
         splitter of scikit-learn, which gets the queries as groups; or the rows of each fold. The
-        documents of a single query are split at random.
+        documents of a single query are split at random. "loo" leaves out one query at a time: each
+        candidate is fitted once, to all data, and a Newton step per query estimates the scores
+        without it, as in :meth:`RankSVM.leave_one_out`. It requires a smooth loss and counts as one
+        fold, without a standard error.
     scoring : str or callable, default="ndcg@10"
         The metric, see :func:`~marginrank.metrics.get_metric`, or a scorer of
         :func:`~marginrank.metrics.make_ranking_scorer`. Folds on which it is undefined, or that

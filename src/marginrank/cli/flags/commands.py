@@ -194,12 +194,20 @@ class InspectFlags(CommandFlags):
 
     example = """\
 inspect train.txt
-inspect model.json --top 20"""
+inspect model.json --top 20
+inspect model.json train.txt    # with standard errors"""
     first = ("top",)
 
-    files: Annotated[list[str], argument("FILE", "A model, or data of any kind.")]
+    files: Annotated[
+        list[str],
+        argument(
+            "FILE",
+            "A model, or data of any kind. A RankSVM and its training data show the standard "
+            "errors of the weights.",
+        ),
+    ]
     reading: Reading
-    top: int = count("Number of weights or curves of a model to show.", OUTPUT, 10)
+    top: int = count("Number of weights or curves of a model to show, largest first.", OUTPUT, 10)
     json: bool = json_flag()
 
 

@@ -150,7 +150,7 @@ train-online a.txt --model m.json --valid v.txt --early-stopping"""
         argument(
             "DATA",
             "LETOR text (plain, .gz, .bz2, .xz, .zst; several files are read as one), or the "
-            "folder of a store.",
+            "folder of a store (made by convert).",
         ),
     ]
     reading: Reading
