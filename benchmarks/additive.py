@@ -4,7 +4,7 @@
     python benchmarks/additive.py speed [--documents 240000] [--json results.json]
 
 quality: on every data set and split, each learner chooses its parameters on validation queries, by
-NDCG@10, and is evaluated on test queries. MQ2008 and OHSUMED have the five folds of LETOR; the others
+NDCG@10, and is evaluated on test queries. MQ2008 and OHSUMED have the five folds of LETOR; others
 are divided at random, 60, 20 and 20 of 100 queries, as often as --splits says. California housing
 is one query, divided into random queries of 100 documents, with labels by quintiles of the price.
 querywise has relevances from 0 to 1, rounded to labels from 0 to 4. RankSVM and AdditiveRankSVM

@@ -3,7 +3,7 @@
     MARGINRANK_DATA=folder python benchmarks/ndcg.py [--json FILE] [--only NAME …] [--quick]
 
 Each set is divided at random, by query, into three fifths to learn from, one to choose C by, and
-one to evaluate the model on, ten times. C is the one of a grid that ranks validation queries best, for
+one for evaluation, ten times. C is the one of a grid that ranks validation queries best, for
 every learner by itself. Differences are to pair_cost="ndcg", paired by division, with their
 standard error. California housing is one query; it is dealt out into queries of 40, with prices in
 100,000 dollars as labels. "listed" has the rounds of objective="ndcg@10" on listed pairs that weigh

@@ -111,7 +111,7 @@ def run_idle(store: str) -> dict:
 
 
 def run_fit(store: str, limit: int | None, threads: int, hard: bool) -> dict:
-    """Fit, and print times, memory and a checksum of the weights."""
+    """Fit, and return times, memory and the weights."""
     matrices = []
 
     class Watched(inputs.StreamedMatrix):
