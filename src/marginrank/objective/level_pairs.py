@@ -1,4 +1,4 @@
-"""Pairs that follow from labels, and are never written down."""
+"""Pairs implied by labels, which are never listed: a level is the rank of a label in its query."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ ANY_WIDTH = np.iinfo(np.int32).max  # for the kernels
 
 @dataclass(frozen=True, kw_only=True)
 class LevelPairs(PairSet):
-    """All pairs of different levels of a query, or of close ones."""
+    """All pairs of documents of a query with different levels, or only with close levels."""
 
     queries: Queries
     width: int | None = None  # largest difference of the levels of a pair; None for any
@@ -49,7 +49,7 @@ class LevelPairs(PairSet):
         label_margins: LabelMargins | None = None,
         threads: int,
     ) -> Self:
-        """Return the pairs that follow from the labels of `data`.
+        """Return the pairs that the labels of `data` imply.
 
         With a `width`, these are the pairs whose levels, or with `by_label` whose labels, differ by
         at most the width.
@@ -158,7 +158,7 @@ class LevelPairs(PairSet):
         return [some.standing_for(self.covered) for some in kept]
 
     def _keep(self, documents: Integers) -> Self:
-        # The pairs of some documents, with the weight of all pairs of their queries.
+        # The pairs among `documents`. Each query keeps the total weight of all its pairs.
         query_of_document = self.queries.query_of_document[documents]
         offsets = self.queries.keep(documents, query_of_document).offsets
         chosen = query_of_document[offsets[:-1]]
@@ -215,8 +215,8 @@ class LevelPairs(PairSet):
         return np.flatnonzero(keep)
 
     def cut(self, queries: Integers, *, largest: int, seed: int, first: int) -> Self:
-        # The documents of long queries are distributed. The pairs inside the parts are a sample of
-        # a query's pairs; they are scaled up, so the gradient is unbiased.
+        # The documents of a long query are distributed over parts at random. The pairs inside the
+        # parts are a sample of its pairs, which is scaled up, so the gradient is unbiased.
         sizes = self.queries.sizes
         chosen = np.zeros(sizes.size, dtype=bool)
         chosen[queries] = True
@@ -237,7 +237,7 @@ class LevelPairs(PairSet):
         return replace(parts, query_weight=scale[query_of_part])
 
     def _with(self, queries: Queries, documents: Integers | slice) -> Self:
-        # `queries` are made of these documents of this set.
+        # This set with `queries`, which consist of these of its `documents`.
         factors = self.factors
         return replace(
             self,
