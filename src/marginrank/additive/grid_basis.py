@@ -36,10 +36,10 @@ from marginrank.additive.knots import WHOLE, HatCodes
 from marginrank.data.knots import Knots
 from marginrank.models.additive_model import Interaction
 
-BINS = 16  # of an axis
+BINS = 16  # number of bins between the knots of a grid axis
 CATEGORIES = MOST_NODES  # with a row of their own; the others share the row of missing values
 
-SHARE = 1 / 3  # of λ: cos πu cos πv then costs as much per variance as the curve cos πu
+SHARE = 1 / 3  # factor on λ: cos πu cos πv then costs as much per variance as the curve cos πu
 
 
 class GridAxis(NamedTuple):

@@ -62,8 +62,8 @@ class FeatureReader:
         self._threads = threads
         self._on_read = on_read
         self.bytes_read = 0
-        self._rows: dict[int, Any] = {}  # of the pinned blocks that were read
-        self._thread: _ReaderThread | None = None  # of the pass in progress
+        self._rows: dict[int, Any] = {}  # rows of the pinned blocks that were read
+        self._thread: _ReaderThread | None = None  # thread of the pass in progress
         # The block up to which the checksums are known; None if blocks do not have all rows.
         rows = (self._blocks[0][0], self._blocks[-1][1]) if self._blocks else None
         self._summed: int | None = 0 if rows == (0, features.shape[0]) else None
@@ -257,7 +257,7 @@ class UncachedFile:
 
     def __init__(self, stored: StoredFile) -> None:
         self._stored = stored
-        self._end = 0  # of the last read
+        self._end = 0  # position after the last read
         try:
             self._file = open(stored.path, "rb", buffering=0)  # noqa: SIM115
         except OSError as error:
@@ -315,7 +315,7 @@ class _BlockSize(NamedTuple):
 
     on_disk: int
     in_memory: int  # unpacked
-    indptr: int  # of CSR, of which each block has its own
+    indptr: int  # row offsets of CSR, which each block has
 
 
 def _block_sizes(features: StoredFeatures, blocks: list[Rows]) -> list[_BlockSize]:
