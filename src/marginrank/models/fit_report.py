@@ -1,4 +1,4 @@
-"""The report of a fit: one record for all learners, and its log."""
+"""FitReport, the result of a fit of any learner; its history, warnings and log lines."""
 
 import math
 from dataclasses import dataclass
