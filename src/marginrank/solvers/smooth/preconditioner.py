@@ -1,10 +1,9 @@
-"""Approximations of the Hessian that are easy to invert."""
+"""Approximations of the Hessian that are easy to invert, and the rule that chooses one."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, lu_solve, solve_triangular
+from scipy.linalg import lu_solve
 from scipy.linalg.lapack import dgetrf
 
 from marginrank._utils.types import Floats
@@ -12,13 +11,21 @@ from marginrank.objective.objective import Objective, Point
 from marginrank.objective.protocols import Scores
 from marginrank.solvers.progress import overflow_error
 from marginrank.solvers.result import Curvature
+from marginrank.solvers.smooth.factors import (
+    Diagonal,
+    Factorized,
+    Preconditioner,
+    factor_cost,
+    factorized,
+)
+from marginrank.solvers.smooth.rough import Identity, rough_at, rough_cost
 
 # A problem is hard if conjugate gradients take more steps than a factorization in document space
 # costs, in products, within these limits.
 HARD_STEPS = (100.0, 1500.0)
-FACTOR_COST = 0.02  # time of factorizing an m × m system per m³, in entries of X of a product
-PAIRS_COST = 20.0  # time of a document's pairs in a product, in entries of X
 FEW_FEATURES = 256  # with more, something cheaper is tried before a Hessian
+ROUGH_DOCUMENTS = 6  # per feature: with fewer, a rough Hessian is not small beside X
+ROUGH_STEPS = 5.0  # with fewer conjugate gradient steps, no preconditioner pays
 HESSIAN_FEATURES = 1024  # with more, forming a Hessian usually costs more than it saves
 MOST_DOCUMENTS = 2048  # with more, the same holds for a system in document space,
 MOST_DOCUMENTS_IF_HARD = 4096  # or with more than this if conjugate gradients are slow,
@@ -30,50 +37,6 @@ N_PARTS = 2  # of a sample
 MOST_LEADING = 512  # features whose Hessian is formed if they vary far more than the others
 LEADING_COST = 150.0  # limit on its entries, in entries of a row: about 5 sweeps
 SAMPLE_PER_LEADING = 16  # sampled documents per leading feature
-
-
-class Preconditioner(ABC):
-    """An operator P close to ∇²F(w)."""
-
-    exact = False  # P is the Hessian
-    faithful = False  # P is close to the Hessian, so conjugate gradients take a few steps
-    lowest = 0.0  # lower bound on the eigenvalues of P⁻¹∇²F, if P is not faithful
-    cost = 0.0  # sweeps that building it took
-    curvature: Curvature | None = None  # its Hessian, for similar problems
-
-    @abstractmethod
-    def solve(self, v: Floats) -> Floats:
-        """Return P⁻¹ v."""
-
-    def direction(self, point: Point) -> Floats:
-        """Return −P⁻¹∇F(w)."""
-        return -self.solve(point.gradient)
-
-    def hidden_by(self, errors: Floats) -> float:
-        """Return ½ eᵀP⁻¹e for independent errors e of these sizes; zero if not known."""
-        return 0.0
-
-
-class Factorized(Preconditioner):
-    """The Cholesky factor of the Hessian, or of the Hessian of a sample."""
-
-    faithful = True
-
-    def __init__(self, factor: tuple[Floats, bool], scale: Floats, *, exact: bool) -> None:
-        self._factor = factor
-        self._scale = scale
-        self.exact = exact
-
-    def solve(self, v: Floats) -> Floats:
-        scaled = self._scale * v
-        solution: Floats = self._scale * cho_solve(self._factor, scaled, check_finite=False)
-        return solution
-
-    def hidden_by(self, errors: Floats) -> float:
-        # ½ Σ_j e_j² (P⁻¹)_jj, as Σ_j ‖L⁻¹ column j‖² is the trace.
-        lower = self._factor[0]
-        roots = solve_triangular(lower, np.diag(self._scale * errors), lower=True)
-        return 0.5 * float(np.sum(roots * roots))
 
 
 class PartsOfSample(Preconditioner):
@@ -150,18 +113,6 @@ class DocumentSpace(Preconditioner):
         return self._objective.combine_active(solution)
 
 
-class Diagonal(Preconditioner):
-    """The diagonal of the Hessian, or an approximation of it."""
-
-    def __init__(self, diagonal: Floats, ridge: float, cost: float) -> None:
-        self._inverse = 1.0 / diagonal
-        self.lowest = ridge * float(np.min(self._inverse))  # as ∇²F ≥ ρI
-        self.cost = cost
-
-    def solve(self, v: Floats) -> Floats:
-        return self._inverse * v
-
-
 class Leading(Preconditioner):
     """The Hessian of the features that vary most, and a diagonal for all others.
 
@@ -223,6 +174,11 @@ def precondition(
         return DocumentSpace(point)
     if variances is not None and n > FEW_FEATURES:
         return leading_at(point, variances, curvature or leading_curvature(point, variances, seed))
+    if allows_rough(objective):
+        if not is_hard and objective.entries_per_document / 8 > 0.25 * rough_cost(objective):
+            return Identity(objective.ridge)  # the diagonal costs too much beside a rough Hessian
+        rough = rough_at(point, seed) if is_hard else None
+        return rough or diagonal_at(point)
     if n > HESSIAN_FEATURES:
         return diagonal_at(point)
     parts = stand_ins(objective, seed, N_PARTS if by_parts else 1)
@@ -287,11 +243,18 @@ def is_mostly_curved(point: Point) -> bool:
 
 def hard_steps(objective: Objective) -> float:
     """Return the number of conjugate gradient steps from which on a costlier P pays."""
+    if allows_rough(objective):
+        return max(ROUGH_STEPS, 0.5 * rough_cost(objective))
     # For very sparse rows, a factorization in document space costs thousands of products.
-    m = objective.n_active_documents
-    product = m * (objective.entries_per_document + PAIRS_COST)
-    in_document_space = FACTOR_COST * m**3 / product
+    in_document_space = factor_cost(objective, objective.n_active_documents)
     return float(np.clip(in_document_space, *HARD_STEPS))
+
+
+def allows_rough(objective: Objective) -> bool:
+    """Return True for many features, and enough documents per feature for a rough Hessian."""
+    n = objective.n_features
+    is_wide = n > FEW_FEATURES and objective.feature_variances is None
+    return is_wide and objective.n_active_documents >= ROUGH_DOCUMENTS * n
 
 
 def diagonal_at(point: Point) -> Diagonal:
@@ -355,28 +318,8 @@ def _largest_rank(point: Point) -> int:
     return point.losses.n_documents - point.losses.n_queries
 
 
-def factorized(hessian: Floats, *, exact: bool = False) -> Factorized | None:
-    """Return the Cholesky factorization of a Hessian; None if it is not positive definite."""
-    # Features may differ in scale by many orders of magnitude. A unit diagonal keeps the
-    # factorization accurate, and a tiny ridge keeps it defined.
-    scale = 1.0 / np.sqrt(np.diag(hessian))
-    factor = _cholesky(hessian * scale[:, None] * scale)
-    return None if factor is None else Factorized(factor, scale, exact=exact)
-
-
 def check_overflow(hessian: Floats, objective: Objective) -> None:
     """Raise ValueError for a feature whose sums of products are not finite."""
     overflow = np.flatnonzero(~np.isfinite(hessian).all(axis=0))
     if overflow.size:
         raise overflow_error(objective.feature(int(overflow[0])))
-
-
-def _cholesky(matrix: Floats) -> tuple[Floats, bool] | None:
-    for ridge in (1e-14, 1e-11, 1e-8):
-        matrix[np.diag_indices_from(matrix)] += ridge
-        try:
-            factor: tuple[Floats, bool] = cho_factor(matrix, lower=True, check_finite=False)
-            return factor
-        except LinAlgError:
-            continue
-    return None
