@@ -17,7 +17,7 @@ and fit.
 speed: a product with one thread and with all, a fit to tol=1e-4 and the memory of a fit, against
 RankSVM on the same float32 data and against their limits. Products of both learners take turns, by
 the best of many, in time of the processor and on the wall. Memory is the peak of anonymous memory
-above the data in a process of its own, in bytes a value of X. What RankSVM takes is O(l), and the
+above the data in a process of its own, in bytes per value of X. What RankSVM takes is O(l), and the
 sample of the preconditioner has one size for all data: both are taken off.
 """
 
@@ -344,7 +344,7 @@ def bytes_a_value(n_documents: int) -> float:
     found = (curves - line - sample) / (136 * n_documents)
     print(
         f"memory: {curves / 1e6:.0f} MB above the data, of which {line / 1e6:.0f} MB are O(l) and "
-        f"{sample / 1e6:.0f} MB the preconditioner's: {found:.2f} bytes a value (limit "
+        f"{sample / 1e6:.0f} MB the preconditioner's: {found:.2f} bytes per value (limit "
         f"{MEMORY_LIMIT})"
     )
     return found
@@ -357,7 +357,7 @@ def speed(n_documents: int) -> dict[str, Any]:
         "product, 1 thread": product_ratio(data, 1, 40)._asdict(),
         "product, all threads": product_ratio(data, None, 40)._asdict(),
         "fit": fit_ratio(data, 3)._asdict(),
-        "bytes a value": bytes_a_value(n_documents),
+        "bytes per value": bytes_a_value(n_documents),
     }
 
 

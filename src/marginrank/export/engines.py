@@ -70,7 +70,6 @@ class EngineDocuments:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Position of each feature."""
         return {name: place for place, name in enumerate(self.names)}
 
     def column(self, name: str) -> Floats:

@@ -18,6 +18,8 @@ from marginrank.metrics.ranking import Ranking
 
 Value = float | Any  # a float, or with per_query=True an array: Any spares users a cast
 
+# Option of every metric that only evaluate_run passes: which documents a run has retrieved.
+RETRIEVED = "_retrieved"
 ROUNDING = 1e-12  # relative; values that differ by less may do so by the order of the rows
 
 
@@ -73,7 +75,14 @@ def ranking_metric(
             no_relevant = options.pop("no_relevant", 0.0) if conventions else "skip"
             check_choice("ties", ties, ("order", "average"))
             ranking = Ranking.of(
-                y, scores, qid, group, n_jobs, ordinal=ordinal, average_ties=ties == "average"
+                y,
+                scores,
+                qid,
+                group,
+                n_jobs,
+                ordinal=ordinal,
+                average_ties=ties == "average",
+                retrieved=options.pop(RETRIEVED, None),
             )
             return average(_fill(values_of(ranking, **options), no_relevant), per_query)
 

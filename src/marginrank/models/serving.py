@@ -204,7 +204,6 @@ class LinearScorer:
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def _check_columns(self, given: Iterable[str]) -> None:
-        """Raise ValueError if a feature with a weight has no column."""
         if self.feature_names is None:
             raise ValueError(
                 "columns cannot be selected by name, because the model has no feature names; pass "
@@ -268,7 +267,6 @@ def _table(values: Sequence[ArrayLike], names: Sequence[str]) -> NDArray[np.floa
 
 
 def _rows(batch: Any) -> NDArray[Any]:
-    """Return the columns of a RecordBatch as rows of documents."""
     try:
         rows: NDArray[Any] = batch.to_tensor(row_major=True).to_numpy()
     except (TypeError, NotImplementedError) as error:

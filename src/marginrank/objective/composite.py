@@ -42,7 +42,7 @@ class Composite(Generic[R_co]):
     def __post_init__(self) -> None:
         loss = self.objective.loss
         if not loss.smooth:
-            raise ValueError(f"loss={loss.name!r} is not smooth, as sparse solvers require.")
+            raise ValueError(f"loss={loss.name!r} is not smooth; use a smooth loss.")
 
     def at(
         self, w: Floats, scores: Scores | None = None, accumulated_update: Floats | None = None

@@ -236,8 +236,8 @@ def _splits(data: RankingData, cv: Any) -> Iterable[Any]:
     if isinstance(cv, str) or not isinstance(cv, Iterable):
         raise ParameterError(
             given("cv", cv),
-            " must be a number of folds, a splitter of scikit-learn, or a list of (train, test) "
-            "rows.",
+            " must be a number of folds, a splitter of scikit-learn, a list of (train, test) rows, "
+            "or 'loo' in RankSVMCV.",
         )
     return cv
 

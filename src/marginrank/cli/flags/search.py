@@ -39,7 +39,6 @@ def _listed(name: str, more: str = ".", default: Any = "") -> Any:
 
 
 def _shared(name: str, more: str = ".") -> Any:
-    """Return a field for a parameter that all candidates share."""
     parameter = OF_TRAIN[name]
     return parameter._replace(help=f"{parameter.help[:-1]}{more}").field(DEFAULTS[name])
 
@@ -63,9 +62,9 @@ class SearchOptions(Flags):
     additive: bool = switch(
         "Search additive models (one curve per feature, see train-additive).", LISTS
     )
-    smoothness: str = _listed(
-        "smoothness", ", with --additive.", ",".join(f"{s:g}" for s in SMOOTHNESS_TRIED)
-    )
+    smoothness: str = Parameter(
+        TEXT, "Penalty on the roughness of curves, with --additive.", LISTS
+    ).field(",".join(f"{s:g}" for s in SMOOTHNESS_TRIED))
     max_bins: str = _listed("max_bins", ", with --additive.", str(BINS_TRIED))
     categorical_features: str | None = _shared("categorical_features")
     interactions: int = _shared("interactions")
@@ -77,7 +76,7 @@ class SearchOptions(Flags):
     )
     max_iter: int = _shared("max_iter")
     points: int | None = count(
-        "Number of values of C in the grid from the data; default: 21, or 11 with --budget. With "
+        "Number of values of C in the default grid; default: 21, or 11 with --budget. With "
         "--additive: 3, and the grid is extended while its first or last value is the best.",
         SEARCH,
         at_most=1000,

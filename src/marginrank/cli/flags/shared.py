@@ -35,7 +35,7 @@ DataFiles = Annotated[
     argument(
         "DATA",
         "LETOR text (plain, .gz, .bz2, .xz, .zst, or - for stdin; several files are read as "
-        "one), a .parquet, .csv or .tsv table, or the folder of a store.",
+        "one), a .parquet, .csv or .tsv table, or the folder of a store (made by convert).",
     ),
 ]
 ModelFile = Annotated[
@@ -114,18 +114,18 @@ class Reading(Flags):
     qid: str = text('Query column of a table; "" if all rows are one query.', default="qid")
     features: str | None = text("Feature columns of a table, separated by commas; default: all.")
     sample_weight: str | None = text(
-        'Column of document weights of a table; "sample_weight" if it exists.'
+        'Column of document weights in a table; default: "sample_weight", if it exists.'
     )
     query_weight: str | None = text(
-        'Column of query weights of a table; "query_weight" if it exists.'
+        'Column of query weights in a table; default: "query_weight", if it exists.'
     )
-    comments: str | None = text('Comment column of a table; "comment" if it exists.')
+    comments: str | None = text('Column of comments in a table; default: "comment", if it exists.')
     group: str | None = text("File of query sizes, one per line, for text without qid.")
     n_features: int | None = count(
         "Number of features of text; default: the model's, or the largest index.", DATA
     )
     zero_based: bool = switch("Feature indices of text start at 0 instead of 1.", DATA)
-    missing: str = text('Value for NULL and nan in text, or "error".', default="error")
+    missing: str = text('Number that replaces NULL and nan in text, or "error".', default="error")
     layout: str = Parameter(
         choice(("auto", "dense", "csr")), "Layout of text in memory: auto, dense or csr.", DATA
     ).field("auto")
@@ -140,8 +140,8 @@ class Resources(Flags):
 
     memory_limit: str | None = Parameter(
         or_none(Constraint(str, parse_bytes)),
-        "Memory for the process, such as 2GB. A larger store is read from disk in every pass; "
-        "default: if it does not fit in free memory.",
+        "Memory for the process, such as 2GB; default: the free memory. A larger store is read "
+        "from disk in every pass.",
         DATA,
     ).field(None)
     dask: str | None = Parameter(

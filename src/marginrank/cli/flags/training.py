@@ -42,7 +42,7 @@ train train.txt --model model.json -C 0.01 --valid valid.txt
 train train.txt --model model.json -C 0.01 --objective ndcg@10
 train clicks.txt --pairs clicks.pairs --model model.json
 train large.store --memory-limit 2GB --model model.json
-train a.store b.store --dask tcp://scheduler:8786 --model model.json"""
+train a.store b.store --dask tcp://host:8786 --model model.json"""
     first = ("model", "C", "valid", "metrics", "scale")
 
     data: DataFiles
@@ -96,7 +96,7 @@ class TrainSparseFlags(CommandFlags):
 
     example = """\
 train-sparse train.txt --model model.json --radius 4
-train-sparse train.txt --model model.json --path 50 --valid valid.txt --plot path.png"""
+train-sparse train.txt --model m.json --path 50 --valid valid.txt"""
     first = ("model", "C", "radius", "path", "valid")
 
     data: DataFiles
@@ -118,9 +118,9 @@ class TrainAdditiveFlags(CommandFlags):
     """
 
     example = """\
-train-additive train.txt --model model.json -C 0.01 --valid valid.txt
-train-additive train.csv --model model.json --categorical-features country_id,device_id
-train-additive train.csv --model model.json --monotonic-cst bm25:+1,age:-1"""
+train-additive train.txt --model m.json -C 0.01 --valid valid.txt
+train-additive train.csv --model m.json --categorical-features lang
+train-additive train.csv --model m.json --monotonic-cst bm25:+1"""
     first = ("model", "C", "smoothness", "max_bins", "valid")
 
     data: DataFiles
@@ -140,8 +140,8 @@ class TrainOnlineFlags(CommandFlags):
     """
 
     example = """\
-train-online larger-than-memory.txt --model model.json
-train-online train.txt --model model.json --valid valid.txt --early-stopping --metrics ndcg@10"""
+train-online larger-than-memory.txt --model m.json
+train-online a.txt --model m.json --valid v.txt --early-stopping"""
     first = ("model", "C", "max_iter", "valid", "early_stopping")
     without = ("group",)  # query sizes do not end at chunks
 
@@ -150,7 +150,7 @@ train-online train.txt --model model.json --valid valid.txt --early-stopping --m
         argument(
             "DATA",
             "LETOR text (plain, .gz, .bz2, .xz, .zst; several files are read as one), or the "
-            "folder of a store.",
+            "folder of a store (made by convert).",
         ),
     ]
     reading: Reading
@@ -173,9 +173,9 @@ class TuneFlags(CommandFlags):
     example = """\
 tune train.txt --model model.json
 tune train.txt --model model.json --valid valid.txt --test test.txt
-tune train.txt --model model.json --loss squared_hinge,logistic --scale none,query --budget 60
-tune train.txt --model model.json --additive --smoothness 0.03,0.3,3 --max-bins 16,32"""
-    first = ("model", "metric", "valid", "test", "additive", "budget")
+tune train.txt --model model.json --loss hinge,logistic --budget 60
+tune train.txt --model model.json --additive --smoothness 0.03,0.3"""
+    first = ("model", "metric", "valid", "test", "additive")
 
     data: DataFiles
     reading: Reading

@@ -20,6 +20,23 @@ STORES_ONLY = {"memory_limit", "dask"}
 Pairs = Iterable[tuple[str, str]]  # of flags
 
 
+def check_run_flags(
+    given: Collection[str],
+    files: Sequence[str] | None,
+    needed: Collection[str],
+    excluded: Collection[str],
+) -> None:
+    """Raise ValueError for data or flags that do not apply to runs, or that runs need."""
+    if files:
+        raise ValueError(f"{files[0]}: runs are evaluated with --qrels; drop the file.")
+    for name in needed:
+        if name not in given:
+            raise ValueError(f"runs need {' and '.join(map(flag, needed))}; add {flag(name)}.")
+    for name in (*excluded, *KIND_OF_FLAG):
+        if name in given:
+            raise ValueError(f"{flag(name)} does not apply to runs; drop it.")
+
+
 def check_flags(
     given: Collection[str],
     files: Sequence[str],

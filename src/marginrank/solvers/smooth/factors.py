@@ -90,7 +90,7 @@ def factor_cost(objective: Objective, order: int) -> float:
 
 
 def _cholesky(matrix: Floats, jitters: Sequence[float]) -> tuple[Floats, bool] | None:
-    for ridge in jitters:
+    for ridge in jitters:  # the smallest that works changes the Hessian least
         matrix[np.diag_indices_from(matrix)] += ridge
         try:
             factor: tuple[Floats, bool] = cho_factor(matrix, lower=True, check_finite=False)
