@@ -34,7 +34,11 @@ from marginrank.objective.pair_weights import pair_cost as pair_factors
 from marginrank.objective.protocols import Matrix
 from marginrank.operators.native import native_matrix
 from marginrank.operators.parts.matrix import FitMemory, OnRead, StreamedMatrix
-from marginrank.solvers.smooth.preconditioner import HESSIAN_FEATURES, MOST_DOCUMENTS_IF_HARD
+from marginrank.solvers.smooth.preconditioner import (
+    HESSIAN_FEATURES,
+    MOST_DOCUMENTS_IF_HARD,
+    ROUGH_FEATURES,
+)
 
 STATE_BYTES = 112  # per document, that any solver keeps
 SHARE_OF_FREE = 0.8  # of the free memory, for a fit without a limit
@@ -45,6 +49,7 @@ SCRATCH_BYTES = 256  # per document of the queries that threads work on
 VECTORS = 24  # with one entry per feature
 BLOCKS = 64  # of documents, with one sum per feature each
 HESSIANS = 4  # a Hessian and its factors
+SAMPLED = 64  # documents per dense feature from which on samples may have a rough Hessian
 DOCUMENT_SPACE = 3  # matrices with one row and one column per document
 
 
@@ -173,7 +178,8 @@ def _bytes_of_features(data: RankingData) -> int:
     numbers = VECTORS * n
     if n <= MANY_FEATURES:
         numbers += BLOCKS * n
-    if n <= HESSIAN_FEATURES:
+    has_rough = data.X.n_entries == m * n and n <= min(ROUGH_FEATURES, m / SAMPLED)
+    if n <= HESSIAN_FEATURES or has_rough:
         numbers += HESSIANS * n * n
     elif m <= MOST_DOCUMENTS_IF_HARD:  # X and products of its rows are in memory
         return 8 * (numbers + DOCUMENT_SPACE * m * m) + int(data.X.memory_bytes)

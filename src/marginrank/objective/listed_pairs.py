@@ -21,7 +21,7 @@ from marginrank.objective.pair_sampling import ListedDrawer, random_parts
 from marginrank.objective.pair_sets import PairSet, concatenated, joined_offsets, query_weight_of
 
 LONG_QUERY = 1024  # documents; a sweep reads the rows of shorter queries once anyway
-BUNDLE = 16  # documents of a group without pairs to others: few enough to stay in cache
+BUNDLE = 32  # documents of a group without pairs to others: few enough to stay in cache
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -129,6 +129,7 @@ class Design(ABC):
     """
 
     space: ScoreSpace
+    has_rough_hessian = False  # that costs less than the Hessian
 
     def __init__(self, matrix: "Matrix", pairs: PairCounts, threads: int) -> None:
         self.matrix = matrix

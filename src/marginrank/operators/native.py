@@ -139,6 +139,7 @@ class NativeDesign(Design):
 
     matrix: NativeMatrix
     pairs: PairSet
+    has_rough_hessian = True
 
     def __init__(
         self,

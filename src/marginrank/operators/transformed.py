@@ -170,6 +170,10 @@ class _ScaledDesign(TransformedDesign):
 
     matrix: ScaledMatrix
 
+    def __init__(self, matrix: ScaledMatrix, inner: Design, transformation: Transformation) -> None:
+        super().__init__(matrix, inner, transformation)
+        self.has_rough_hessian = inner.has_rough_hessian
+
     def rows(self, rows: Integers) -> Rows:
         return self.inner.rows(rows).over(self.matrix.scale)
 

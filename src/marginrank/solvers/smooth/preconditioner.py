@@ -24,7 +24,8 @@ from marginrank.solvers.smooth.rough import Identity, rough_at, rough_cost
 # costs, in products, within these limits.
 HARD_STEPS = (100.0, 1500.0)
 FEW_FEATURES = 256  # with more, something cheaper is tried before a Hessian
-ROUGH_DOCUMENTS = 6  # per feature: with fewer, a rough Hessian is not small beside X
+ROUGH_FEATURES = 8192  # with more, a rough Hessian takes too much memory,
+ROUGH_DOCUMENTS = 6  # or with fewer documents per feature than this: it is not small beside X
 ROUGH_STEPS = 5.0  # with fewer conjugate gradient steps, no preconditioner pays
 HESSIAN_FEATURES = 1024  # with more, forming a Hessian usually costs more than it saves
 MOST_DOCUMENTS = 2048  # with more, the same holds for a system in document space,
@@ -253,8 +254,9 @@ def hard_steps(objective: Objective) -> float:
 def allows_rough(objective: Objective) -> bool:
     """Return True for many features, and enough documents per feature for a rough Hessian."""
     n = objective.n_features
-    is_wide = n > FEW_FEATURES and objective.feature_variances is None
-    return is_wide and objective.n_active_documents >= ROUGH_DOCUMENTS * n
+    is_wide = FEW_FEATURES < n <= ROUGH_FEATURES and objective.feature_variances is None
+    is_tall = objective.n_active_documents >= ROUGH_DOCUMENTS * n
+    return is_wide and is_tall and objective.design.has_rough_hessian
 
 
 def diagonal_at(point: Point) -> Diagonal:
