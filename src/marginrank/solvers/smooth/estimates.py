@@ -4,8 +4,7 @@ import numpy as np
 
 from marginrank._utils.types import Floats
 from marginrank.objective.objective import Point
-from marginrank.solvers.smooth.factors import Preconditioner
-from marginrank.solvers.smooth.preconditioner import points_on_parts, stand_ins
+from marginrank.solvers.smooth.preconditioner import Preconditioner, points_on_parts, stand_ins
 
 # Conjugate gradient steps on a part of a sample. The preconditioner is about the Hessian there, so
 # a few suffice; a bound that is still loose after 16 steps rejects the estimate, which is safe.

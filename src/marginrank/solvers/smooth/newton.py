@@ -30,10 +30,10 @@ from marginrank.solvers.smooth.estimates import (
     hidden_by_rounding,
     rounding_hides,
 )
-from marginrank.solvers.smooth.factors import Preconditioner
 from marginrank.solvers.smooth.line_search import line_search
 from marginrank.solvers.smooth.preconditioner import (
     PartsOfSample,
+    Preconditioner,
     diagonal_at,
     hard_steps,
     is_mostly_curved,

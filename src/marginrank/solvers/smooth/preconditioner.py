@@ -1,9 +1,10 @@
 """Approximations of the Hessian that are easy to invert, and the rule that chooses one."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.linalg import lu_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, lu_solve, solve_triangular
 from scipy.linalg.lapack import dgetrf
 
 from marginrank._utils.types import Floats
@@ -11,18 +12,13 @@ from marginrank.objective.objective import Objective, Point
 from marginrank.objective.protocols import Scores
 from marginrank.solvers.progress import overflow_error
 from marginrank.solvers.result import Curvature
-from marginrank.solvers.smooth.factors import (
-    Diagonal,
-    Factorized,
-    Preconditioner,
-    factor_cost,
-    factorized,
-)
-from marginrank.solvers.smooth.rough import Identity, rough_at, rough_cost
+from marginrank.solvers.smooth.rough import rough_cost, rough_hessian
 
 # A problem is hard if conjugate gradients take more steps than a factorization in document space
 # costs, in products, within these limits.
 HARD_STEPS = (100.0, 1500.0)
+FACTOR_COST = 0.02  # time of factorizing an m × m system per m³, in entries of X of a product
+PAIRS_COST = 20.0  # time of a document's pairs in a product, in entries of X
 FEW_FEATURES = 256  # with more, something cheaper is tried before a Hessian
 ROUGH_FEATURES = 8192  # with more, a rough Hessian takes too much memory,
 ROUGH_DOCUMENTS = 6  # or with fewer documents per feature than this: it is not small beside X
@@ -35,9 +31,74 @@ SMALL_SAMPLE = 4096  # documents
 SAMPLE_PER_FEATURE = 48  # sampled documents per feature that make a good preconditioner,
 CURVED_PER_FEATURE = 12  # if at least so many of them are in pairs with a loss
 N_PARTS = 2  # of a sample
+JITTERS = (1e-14, 1e-11, 1e-8)  # ridges that keep the factorization of a unit diagonal defined,
+ROUGH_JITTERS = (1e-8, 1e-7, 1e-6, 1e-5)  # also in single precision
 MOST_LEADING = 512  # features whose Hessian is formed if they vary far more than the others
 LEADING_COST = 150.0  # limit on its entries, in entries of a row: about 5 sweeps
 SAMPLE_PER_LEADING = 16  # sampled documents per leading feature
+
+
+class Preconditioner(ABC):
+    """An operator P close to ∇²F(w)."""
+
+    exact = False  # P is the Hessian
+    faithful = False  # P is close to the Hessian, so conjugate gradients take a few steps
+    lowest = 0.0  # lower bound on the eigenvalues of P⁻¹∇²F, if P is not faithful
+    inexact = False  # steps that are not the last one need no bound, as they are cheap to repeat
+    cost = 0.0  # sweeps that building it took
+    curvature: Curvature | None = None  # its Hessian, for similar problems
+
+    @abstractmethod
+    def solve(self, v: Floats) -> Floats:
+        """Return P⁻¹ v."""
+
+    def direction(self, point: Point) -> Floats:
+        """Return −P⁻¹∇F(w)."""
+        return -self.solve(point.gradient)
+
+    def hidden_by(self, errors: Floats) -> float:
+        """Return ½ eᵀP⁻¹e for independent errors e of these sizes; zero if not known."""
+        return 0.0
+
+
+class Factorized(Preconditioner):
+    """The Cholesky factor of the Hessian, or of the Hessian of a sample."""
+
+    faithful = True
+
+    def __init__(self, factor: tuple[Floats, bool], scale: Floats, *, exact: bool) -> None:
+        self._factor = factor
+        self._scale = scale
+        self.exact = exact
+
+    def solve(self, v: Floats) -> Floats:
+        scaled = self._scale * v
+        solution: Floats = self._scale * cho_solve(self._factor, scaled, check_finite=False)
+        return solution
+
+    def hidden_by(self, errors: Floats) -> float:
+        # ½ Σ_j e_j² (P⁻¹)_jj, as Σ_j ‖L⁻¹ column j‖² is the trace.
+        lower = self._factor[0]
+        roots = solve_triangular(lower, np.diag(self._scale * errors), lower=True)
+        return 0.5 * float(np.sum(roots * roots))
+
+
+class Rough(Preconditioner):
+    """The Hessian of a sample in single precision.
+
+    Nothing is known about its distance to the Hessian, so the eigenvalues of P⁻¹∇²F are bounded by
+    ∇²F ≥ ρI and ‖P‖ alone.
+    """
+
+    inexact = True
+
+    def __init__(self, factor: Factorized, norm: float, ridge: float, cost: float) -> None:
+        self._factor = factor
+        self.lowest = ridge / norm
+        self.cost = cost
+
+    def solve(self, v: Floats) -> Floats:
+        return self._factor.solve(v)
 
 
 class PartsOfSample(Preconditioner):
@@ -112,6 +173,30 @@ class DocumentSpace(Preconditioner):
         if not np.isfinite(solution).all():  # after a zero pivot: a zero direction is rejected
             solution = np.zeros_like(solution)
         return self._objective.combine_active(solution)
+
+
+class Diagonal(Preconditioner):
+    """The diagonal of the Hessian, or an approximation of it."""
+
+    def __init__(self, diagonal: Floats, ridge: float, cost: float) -> None:
+        self._inverse = 1.0 / diagonal
+        self.lowest = ridge * float(np.min(self._inverse))  # as ∇²F ≥ ρI
+        self.cost = cost
+
+    def solve(self, v: Floats) -> Floats:
+        return self._inverse * v
+
+
+class Identity(Preconditioner):
+    """No preconditioner."""
+
+    inexact = True
+
+    def __init__(self, ridge: float) -> None:
+        self.lowest = ridge
+
+    def solve(self, v: Floats) -> Floats:
+        return v
 
 
 class Leading(Preconditioner):
@@ -245,10 +330,16 @@ def is_mostly_curved(point: Point) -> bool:
 def hard_steps(objective: Objective) -> float:
     """Return the number of conjugate gradient steps from which on a costlier P pays."""
     if allows_rough(objective):
-        return max(ROUGH_STEPS, 0.5 * rough_cost(objective))
+        cost = rough_cost(objective) + _factor_cost(objective, objective.n_features)
+        return max(ROUGH_STEPS, 0.5 * cost)
     # For very sparse rows, a factorization in document space costs thousands of products.
-    in_document_space = factor_cost(objective, objective.n_active_documents)
+    in_document_space = _factor_cost(objective, objective.n_active_documents)
     return float(np.clip(in_document_space, *HARD_STEPS))
+
+
+def _factor_cost(objective: Objective, order: int) -> float:
+    product = objective.n_active_documents * (objective.entries_per_document + PAIRS_COST)
+    return FACTOR_COST * order**3 / product
 
 
 def allows_rough(objective: Objective) -> bool:
@@ -257,6 +348,16 @@ def allows_rough(objective: Objective) -> bool:
     is_wide = FEW_FEATURES < n <= ROUGH_FEATURES and objective.feature_variances is None
     is_tall = objective.n_active_documents >= ROUGH_DOCUMENTS * n
     return is_wide and is_tall and objective.design.has_rough_hessian
+
+
+def rough_at(point: Point, seed: int) -> Rough | None:
+    """Return the rough Hessian of a sample; None if single precision is not enough for it."""
+    before = point.objective.sweeps
+    hessian = rough_hessian(point, seed)
+    norm = (1.0 + 2.0 * ROUGH_JITTERS[-1]) * float(np.abs(hessian).sum(axis=0).max())
+    factor = factorized(hessian, jitters=ROUGH_JITTERS) if np.isfinite(norm) else None
+    cost = point.objective.sweeps - before
+    return None if factor is None else Rough(factor, norm, point.objective.ridge, cost)
 
 
 def diagonal_at(point: Point) -> Diagonal:
@@ -320,8 +421,30 @@ def _largest_rank(point: Point) -> int:
     return point.losses.n_documents - point.losses.n_queries
 
 
+def factorized(
+    hessian: Floats, *, exact: bool = False, jitters: Sequence[float] = JITTERS
+) -> Factorized | None:
+    """Return the Cholesky factorization of a Hessian; None if it is not positive definite."""
+    # Features may differ in scale by many orders of magnitude. A unit diagonal keeps the
+    # factorization accurate, and a tiny ridge keeps it defined.
+    scale = 1.0 / np.sqrt(np.diag(hessian))
+    factor = _cholesky(hessian * scale[:, None] * scale, jitters)
+    return None if factor is None else Factorized(factor, scale, exact=exact)
+
+
 def check_overflow(hessian: Floats, objective: Objective) -> None:
     """Raise ValueError for a feature whose sums of products are not finite."""
     overflow = np.flatnonzero(~np.isfinite(hessian).all(axis=0))
     if overflow.size:
         raise overflow_error(objective.feature(int(overflow[0])))
+
+
+def _cholesky(matrix: Floats, jitters: Sequence[float]) -> tuple[Floats, bool] | None:
+    for ridge in jitters:  # the smallest that works changes the Hessian least
+        matrix[np.diag_indices_from(matrix)] += ridge
+        try:
+            factor: tuple[Floats, bool] = cho_factor(matrix, lower=True, check_finite=False)
+            return factor
+        except LinAlgError:
+            continue
+    return None

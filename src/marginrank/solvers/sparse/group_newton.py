@@ -18,7 +18,6 @@ from marginrank.objective.objective import Objective, Point
 from marginrank.objective.protocols import Scores, is_certified
 from marginrank.solvers.progress import Progress, start
 from marginrank.solvers.result import Callback, SolverResult
-from marginrank.solvers.smooth.factors import Preconditioner
 from marginrank.solvers.smooth.line_search import line_search
 from marginrank.solvers.smooth.newton import (
     MAX_CG_EASED,
@@ -28,7 +27,7 @@ from marginrank.solvers.smooth.newton import (
     conjugate_gradient,
     growing_samples,
 )
-from marginrank.solvers.smooth.preconditioner import precondition
+from marginrank.solvers.smooth.preconditioner import Preconditioner, precondition
 
 FACES = 5  # rounds in which groups may become zero, per step
 TINY = 1e-2  # of its length: a group that has come this close to zero may become zero
