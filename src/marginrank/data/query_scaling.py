@@ -110,7 +110,7 @@ def _ranks(X: Floats, queries: Documents) -> Floats:
 
 
 def _mean_places(begins: Booleans) -> Floats:
-    """Return the mean position of each run of ties, along the first axis."""
+    """Return the mean position of each entry's run of ties, along the first axis."""
     n = len(begins)
     places = np.arange(n).reshape(-1, *[1] * (begins.ndim - 1))
     first = np.maximum.accumulate(np.where(begins, places, 0), axis=0)
@@ -133,7 +133,7 @@ class _GroupedEntries:
     values: Floats
     begins: Booleans  # whether an entry is the first of its group
     starts: Integers  # first entry of each group
-    group: Integers  # of each entry
+    group: Integers  # group of each entry
     size: Integers  # documents in the query of each group
     n_absent: Integers  # documents without an entry, of each group
 

@@ -130,7 +130,7 @@ class RankingData(AlignedWhenUnpickled):
 
     @classmethod
     def _from_parts(cls, parts: DataParts) -> Self:
-        """Return an instance with parts that were checked before."""
+        """Return an instance with these attributes, which must be validated already."""
         self = cls.__new__(cls)
         vars(self).update(parts._asdict())
         return self
@@ -340,7 +340,7 @@ class RankingData(AlignedWhenUnpickled):
 
     @cached_property
     def matrix(self) -> _core.Matrix:
-        """X for the kernels; indices of CSR are checked on first access."""
+        """X as a matrix of the native kernels; indices of CSR are checked on first access."""
         return as_matrix(self.X)
 
     def _by_query(self, weights: ArrayLike | None) -> Floats | None:
@@ -358,8 +358,8 @@ class RankingData(AlignedWhenUnpickled):
         if not np.array_equal(least, most):
             differs = np.flatnonzero(repeated != np.repeat(per_query, self.queries.sizes))
             raise ValueError(
-                f"query_weight[{self.queries.row(differs[0])}] differs from another document of "
-                "its query; pass one weight per query, or the same weight for all its documents."
+                f"query_weight[{self.queries.row(differs[0])}] differs from the weight of another "
+                "document of its query; pass one weight per query, or the same for all documents."
             )
         return per_query
 
@@ -411,7 +411,7 @@ def as_ranking_data(
     allow_nan: bool = False,
     n_jobs: int | None = None,
 ) -> RankingData:
-    """Return X if it is a RankingData, else a RankingData of all arguments.
+    """Return X if it is a RankingData, else a RankingData made from all arguments.
 
     Raise ValueError if an argument is given in addition to a RankingData, or if values are missing
     and `allow_nan` is False.
@@ -442,6 +442,6 @@ def check_beside_data(what: str = "a RankingData", **given: Any) -> None:
     for name, value in given.items():
         if value is not None:
             raise ValueError(
-                f"{name} cannot be combined with {what}, which has its own; drop {name}, or pass "
-                "X as a matrix with labels and queries."
+                f"{name} cannot be combined with {what}, which already holds it; drop {name}, or "
+                "pass X as a matrix, and y and qid as further arguments."
             )

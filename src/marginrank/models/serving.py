@@ -219,13 +219,13 @@ class LinearScorer:
         if absent:
             more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
             raise ValueError(
-                f"the feature {absent[0]!r}{more} of the model is missing; pass one column per "
-                "feature, with zeros if necessary."
+                f"missing features: {absent[0]!r}{more}; pass one column per feature of the model, "
+                "of zeros if a feature has no values."
             )
 
 
 def _is_plain(X: Any) -> bool:
-    """Whether X needs no check, which is the common case in a service."""
+    """Whether X needs no validation or conversion, the common case in a service."""
     return (
         type(X) is np.ndarray
         and X.ndim == 2
@@ -238,13 +238,13 @@ def _is_plain(X: Any) -> bool:
 
 
 def _n_documents(columns: Iterable[ArrayLike]) -> int:
-    """Return the length of columns; numbers alone are one document."""
+    """Return the number of documents: the length of the columns, or 1 if all are numbers."""
     sizes = [np.shape(column)[0] if np.ndim(column) else None for column in columns]
     return max((n for n in sizes if n is not None), default=min(len(sizes), 1))
 
 
 def _table(values: Sequence[ArrayLike], names: Sequence[str]) -> NDArray[np.float64]:
-    """Return one row per feature; numbers are repeated for all documents."""
+    """Return an array with one row per feature; a number is repeated for all documents."""
     if {type(value) for value in values} <= PLAIN:  # the common case in a service
         try:
             table = np.array(values)
@@ -289,12 +289,12 @@ def _holds_numbers(kind: Any) -> bool:
 
 
 def vectors_of(array: Any) -> NDArray[Any]:
-    """Return an Arrow array of lists of one length as a matrix, without a copy."""
+    """Return an Arrow array of equal-length lists as a matrix, without a copy."""
     width = getattr(array.type, "list_size", None)
     if width is None:
         raise ValueError(
-            f"an Arrow array of {array.type} has no features; pass lists of one length, or a "
-            "RecordBatch or Table with one column per feature."
+            f"cannot read features from an Arrow array of {array.type}; pass lists of equal "
+            "length, or a RecordBatch or Table with one column per feature."
         )
     kind = array.type.value_type
     if not _holds_numbers(kind) and str(kind) != "halffloat":

@@ -1,6 +1,7 @@
 """Loss plus regularizer, F(w) = L(w) + Ω(w), with a certificate by Fenchel duality.
 
-With t = Kw the score differences of the pairs, L(w) = f(t) = Σ c ℓ(t). For every α,
+K maps w to the score differences t of the pairs, c are the weights of the pairs and ℓ is the loss
+of a pair, so L(w) = f(t) = Σ c ℓ(t). F* is the minimum of F. For every α,
 
     F* ≥ −f*(α) − Ω*(−Kᵀα).
 
@@ -9,10 +10,10 @@ current w, so Kᵀα = τ∇L(w). f* is convex with f*(0) = 0, and strongly conv
 
     f*(τf'(t)) ≤ τ f*(f'(t)) − τ(1 − τ) Σ c ℓ'(t)² / (2M),    f*(f'(t)) = ⟨w, ∇L(w)⟩ − L(w),
 
-with equality for squared hinge and Huber. Everything in it is a sum over pairs that the kernels
-compute from scores. In the l1 ball τ = 1 gives the gap of Frank-Wolfe, ⟨w, ∇L⟩ + r‖∇L‖∞; for an l1
-penalty τ‖∇L‖∞ ≤ l1 must hold. So one feature that pulls too strongly scales all of α down, and
-F(w) − bound falls only as fast as the gradient's error.
+with equality for squared hinge and Huber. The kernels compute these sums over pairs from scores. In
+the l1 ball of radius r, τ = 1 gives the gap of Frank-Wolfe, ⟨w, ∇L⟩ + r‖∇L‖∞. For an l1 penalty,
+τ‖∇L‖∞ ≤ l1 must hold, so a single large component of ∇L shrinks α for all pairs, and F(w) − bound
+falls only as fast as the gradient's error.
 """
 
 from dataclasses import dataclass
@@ -29,12 +30,12 @@ from marginrank.objective.regularizers import L1Regularizer, Ray, Regularizer
 
 R_co = TypeVar("R_co", bound=Regularizer, covariant=True)
 
-NEGLIGIBLE = 1e-6  # of L(0): stands for F* if that may be zero
+NEGLIGIBLE = 1e-6  # share of L(0) that replaces F* in the relative gap if F* may be zero
 
 
 @dataclass(frozen=True)
 class Composite(Generic[R_co]):
-    """L(w) + Ω(w) for an objective without a ridge of its own."""
+    """The problem F(w) = L(w) + Ω(w); `objective` is the loss L, without a ridge of its own."""
 
     objective: Objective
     regularizer: R_co
@@ -47,7 +48,7 @@ class Composite(Generic[R_co]):
     def at(
         self, w: Floats, scores: Scores | None = None, accumulated_update: Floats | None = None
     ) -> "CompositePoint[R_co]":
-        """Evaluate w: a sweep, which also computes the gradient; none if the scores are known."""
+        """Return the point of F at w; one pass over X (a sweep), unless its scores are given."""
         return self.wrap(self.objective.at(w, scores, accumulated_update=accumulated_update))
 
     def wrap(self, loss: Point) -> "CompositePoint[R_co]":
@@ -55,12 +56,12 @@ class Composite(Generic[R_co]):
 
     @property
     def is_squared_hinge(self) -> bool:
-        """Whether the loss is a single piece, so ℓ'² is a multiple of ℓ."""
+        """Whether the loss is a single hinge term (piece), so ℓ'² is a multiple of ℓ."""
         return len(self.objective.loss.pieces) == 1
 
     @cached_property
     def loss_at_zero(self) -> float:
-        """L(0); no sweep."""
+        """The loss at zero weights, L(0); no sweep."""
         return self.objective.at_zero().loss_value
 
     @cached_property
@@ -68,7 +69,7 @@ class Composite(Generic[R_co]):
         return self.objective.with_loss(self.objective.loss.squared_derivative())
 
     def strength(self, loss: Point) -> float:
-        """Return Σ c ℓ'² / (2M); no sweep."""
+        """Return Σ c ℓ'² / (2M), the gain of the bound from strong convexity; no sweep."""
         if self.is_squared_hinge:  # there ℓ'² = 2M ℓ
             return loss.loss_value
         squares = self._squares.at_point(loss).loss_value
@@ -76,7 +77,7 @@ class Composite(Generic[R_co]):
 
 
 class CompositePoint(DerivedPoint, Generic[R_co]):
-    """L + Ω at one w; its base is the point of L."""
+    """Value, gradient and certificate of L + Ω at one w; `base` has the loss L alone."""
 
     def __init__(self, composite: Composite[R_co], base: Point) -> None:
         super().__init__(base)
@@ -106,7 +107,7 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
 
     @cached_property
     def scaled_gap(self) -> float:
-        """The certificate that takes no sweep; loose near the optimum."""
+        """The gap to :func:`scaled_bound`, which takes no sweep but is loose near the optimum."""
         gradient = self.base.gradient
         bound = scaled_bound(
             float(self.w @ gradient) - self.base.loss_value,
@@ -116,7 +117,7 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
         return self._gap_to(bound)
 
     def bound_below(self, bound: float) -> None:
-        """Lower the gap by a lower bound on F*, if that is closer."""
+        """Lower :attr:`gap` to the distance from `bound` ≤ F*, if that is smaller."""
         self._closer_gap = min(self._closer_gap, self._gap_to(bound))
 
     def is_solved(self, tol: float) -> bool:
@@ -135,9 +136,9 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
         return self._grouped[n_groups]
 
     def near(self, w: Floats, *, only_scores: bool = False) -> "CompositePoint[R_co]":
-        """Evaluate a w that ranks documents much like this one: a sweep.
+        """Return the point at a w that ranks documents much like this one; one sweep.
 
-        With `only_scores` it skips the gradient, which :meth:`by_group` computes later.
+        With `only_scores` the gradient is not computed; :meth:`by_group` computes it later.
         """
         scores = self.objective.scores(w) if only_scores else None
         return self.composite.wrap(self.objective.at(w, scores, like=self.base))
@@ -163,7 +164,7 @@ L1Point = CompositePoint[L1Regularizer]
 
 
 def scaled_bound(conjugate: float, strength: float, ray: Ray) -> float:
-    """Return the best lower bound over the multiples 0 ≤ τ ≤ 1 of one α.
+    """Return the largest lower bound on F* over the multiples τα, 0 ≤ τ ≤ 1, of one α.
 
     `conjugate` is f*(α), `strength` Σ α² / (2Mc), and `ray` Ω* along −τKᵀα.
     """

@@ -101,7 +101,7 @@ def _print(result: Mapping[str, Any]) -> None:
 
 
 class _Side:
-    """A model or a file of scores; `features` is None for scores."""
+    """One of the two rankings: a model or a file of scores, for which `features` is None."""
 
     def __init__(self, model: str | None, scores: str | None) -> None:
         self.name = model or scores

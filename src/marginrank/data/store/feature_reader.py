@@ -27,7 +27,7 @@ FIX = "restore the store from a copy, or convert the data again"
 
 
 class PinnedBlocks(NamedTuple):
-    """The blocks that stay in memory."""
+    """Sizes of the blocks that stay in memory (pinned)."""
 
     n_blocks: int  # counted from the first block
     n_bytes: int  # in memory
@@ -62,8 +62,8 @@ class FeatureReader:
         self._threads = threads
         self._on_read = on_read
         self.bytes_read = 0
-        self._rows: dict[int, Any] = {}  # of the pinned blocks that were read
-        self._thread: _ReaderThread | None = None  # of the pass in progress
+        self._rows: dict[int, Any] = {}  # rows of the pinned blocks that were read
+        self._thread: _ReaderThread | None = None  # thread of the pass in progress
         # The block up to which the checksums are known; None if blocks do not have all rows.
         rows = (self._blocks[0][0], self._blocks[-1][1]) if self._blocks else None
         self._summed: int | None = 0 if rows == (0, features.shape[0]) else None
@@ -83,7 +83,7 @@ class FeatureReader:
         return _buffer_bytes(features, _block_sizes(features, _blocks(bounds)), n_pinned=0)
 
     def _pin(self, pinned_bytes: int) -> None:
-        """Choose the pinned blocks and allocate all memory."""
+        """Select the blocks to pin, at most `pinned_bytes`, and allocate all memory."""
         features, blocks = self._features, self._blocks
         sizes = _block_sizes(features, blocks)
         totals = list(accumulate(size.in_memory + size.indptr for size in sizes))
@@ -145,7 +145,7 @@ class FeatureReader:
         return block < self.pinned.n_blocks and self._features.packed is None
 
     def _missing(self, order: list[int]) -> list[int]:
-        """Return the blocks that a pass has to read."""
+        """Return the blocks that a pass in this order has to read from disk."""
         known = set(self._rows)
         missing = []
         for block in order:
@@ -228,7 +228,7 @@ class FeatureReader:
 
 
 class _ReaderThread:
-    """The thread of one pass."""
+    """The thread that reads the blocks of one pass."""
 
     def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="marginrank-reader")
@@ -257,7 +257,7 @@ class UncachedFile:
 
     def __init__(self, stored: StoredFile) -> None:
         self._stored = stored
-        self._end = 0  # of the last read
+        self._end = 0  # position after the last read
         try:
             self._file = open(stored.path, "rb", buffering=0)  # noqa: SIM115
         except OSError as error:
@@ -311,11 +311,11 @@ def _aligned(n_bytes: int) -> int:
 
 
 class _BlockSize(NamedTuple):
-    """Lengths of the aligned memory for a block."""
+    """Bytes of aligned memory for a block."""
 
     on_disk: int
     in_memory: int  # unpacked
-    indptr: int  # of CSR, of which each block has its own
+    indptr: int  # row offsets of CSR, which each block has
 
 
 def _block_sizes(features: StoredFeatures, blocks: list[Rows]) -> list[_BlockSize]:
@@ -330,7 +330,7 @@ def _block_sizes(features: StoredFeatures, blocks: list[Rows]) -> list[_BlockSiz
 
 
 def _buffered(features: StoredFeatures, sizes: list[_BlockSize], n_pinned: int) -> list[_BlockSize]:
-    """Return the blocks that are read into buffers: packed blocks also if they are pinned."""
+    """Return the sizes of blocks that are read into buffers: packed ones even if pinned."""
     return sizes[n_pinned:] if features.packed is None else sizes
 
 
