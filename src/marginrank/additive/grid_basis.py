@@ -43,7 +43,7 @@ SHARE = 1 / 3  # factor on λ: cos πu cos πv then costs as much per variance a
 
 
 class GridAxis(NamedTuple):
-    """The penalty along one of the two features."""
+    """One feature of a grid: the parts of the penalty that depend on its nodes."""
 
     ratio: float  # (σ / τ)²; 1 for categories
     used: NDArray[np.bool_]  # by node, whether it has documents; values at the others stay zero

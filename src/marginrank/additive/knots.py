@@ -44,7 +44,7 @@ class HatCodes(NamedTuple):
 
 
 def encode(knots: Knots, X: Any, threads: int) -> HatCodes:
-    """Return the values of X, validated already, as HatCodes; outer knots clip values beyond."""
+    """Return the values of X as HatCodes, clipped to the outer knots; X is validated already."""
     codes = np.empty(X.shape, dtype=np.uint8)
     steps = np.empty(X.shape, dtype=np.uint16)
     categories = knots.categories()

@@ -128,7 +128,7 @@ class FoldCurves:
     def _fit(
         self, problem: AdditiveProblem, parameters: AdditiveParameters, seed: int, *, alone: bool
     ) -> tuple[FitReport, Any]:
-        """Fit one model; unless `alone`, warm-start it and keep its result for the next."""
+        """Fit one model; unless `alone`, warm-start it and keep its weights for the next fit."""
         C, start = parameters.C, None
         objective = problem.objective(self.train, parameters)
         if not alone and self.found:

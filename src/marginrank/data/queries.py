@@ -118,7 +118,7 @@ class Queries(Documents):
         )
 
     def take(self, documents: Integers, query_of_document: Integers, threads: int) -> "Queries":
-        """Return the given documents (ascending), with new levels."""
+        """Return the given documents (ascending), with their labels ranked again."""
         kept = self.keep(documents, query_of_document)
         labels = self.level[documents].astype(np.float64)
         return Queries.from_labels(labels, kept.offsets, kept.rows, threads)

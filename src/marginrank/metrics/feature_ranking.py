@@ -1,4 +1,4 @@
-"""Rankings of features: the metric of each one used as the score."""
+"""Ranking of features by the metric of each feature's values used as scores."""
 
 from __future__ import annotations
 

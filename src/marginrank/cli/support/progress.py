@@ -15,7 +15,7 @@ Read = Callable[[int, int | None], None]
 
 
 class Phases:
-    """Times the phases of a command and shows the current one."""
+    """Timer of the phases of a command (read, solve, …), which shows the current phase."""
 
     def __init__(self, import_seconds: float = 0.0) -> None:
         self.import_seconds = import_seconds
@@ -77,7 +77,7 @@ class Phases:
             yield Watch(progress.on_iteration, progress.on_read)
 
     def _bar(self, name: str, *arguments: Any) -> AbstractContextManager[Any]:
-        """Return a context manager of cli.support.bars, or one that yields None."""
+        """Return a progress bar of cli.support.bars; off a terminal, a context that yields None."""
         if not self.on_terminal:
             return nullcontext()
         from marginrank.cli.support import bars  # rich takes a while to import

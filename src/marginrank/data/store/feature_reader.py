@@ -174,7 +174,10 @@ class FeatureReader:
     def _read(
         self, block: int, buffer: Bytes | None, thread: "_ReaderThread"
     ) -> tuple[list[Bytes], Bytes | None]:
-        """Read a block into a buffer or, without one, its pinned memory; runs in the thread."""
+        """Read a block into `buffer`, or into its pinned memory if that is None.
+
+        It runs in the reader thread and returns the bytes of each file, and `buffer`.
+        """
         place = self._places[block] if buffer is None else buffer
         contents, checksums = [], list(self._checksums)
         at = 0
@@ -193,7 +196,7 @@ class FeatureReader:
         return contents, buffer
 
     def _check_sums(self, checksums: list[int]) -> None:
-        """Keep the checksums up to a block; after the last one, raise if a file is damaged."""
+        """Keep the running checksums; after the last block, raise ValueError if one is wrong."""
         assert self._summed is not None
         if self._summed == len(self._blocks) - 1:
             for stored, checksum in zip(self._features.files, checksums, strict=True):

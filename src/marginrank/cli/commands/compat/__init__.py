@@ -34,6 +34,6 @@ def run(flags: CompatFlags, phases: Phases) -> None:
 
 
 def _as_flag_of_convert(mention: Mention) -> str:
-    """Return a parameter of LETOR text as a flag of convert: these programs have none for it."""
+    """Return a parameter in a message; as a flag of convert if the program has no such flag."""
     reading = mention.name in ("missing", "zero_based")
     return f"marginrank convert {as_flag(mention)}" if reading else str(mention)
