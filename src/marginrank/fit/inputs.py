@@ -258,7 +258,7 @@ def choose_pairs(
     labels: NDArray[Any] | None = None,
     threads: int = 1,
 ) -> Preferences:
-    """Return the pairs that the labels imply, or a list of pairs, and the loss on them.
+    """Return the training pairs (implied by labels, or listed in `pairs`) and the loss.
 
     With margins by label, the pairs hold the margins, and the loss is shifted to margin zero.
 
@@ -353,7 +353,7 @@ def objective_on(
     threads: int = 1,
     matrix: Matrix | None = None,
 ) -> Objective:
-    """Return the objective over some pairs of the data.
+    """Return the objective over the pairs in `preferences`.
 
     Parameters
     ----------
