@@ -293,7 +293,7 @@ def test_a_fold_without_pairs_to_judge_by_is_left_out():
     rows = np.arange(len(Y))
     folds = [(rows[k != QID], rows[k == QID]) for k in (0, 1, 2)]
     labels = np.where(QID == 1, 0, Y)
-    with pytest.warns(UserWarning, match="ndcg@10 has no value on fold 2 of 3, which is left out"):
+    with pytest.warns(UserWarning, match="ndcg@10 .*fold 2 of 3"):
         curve = learning_curve_ranking(X, labels, qid=QID, cv=folds)
     assert np.isnan(curve.valid_scores[:, 1]).all()
     assert np.isfinite([*curve.valid_mean, *curve.gain]).all()
@@ -313,7 +313,7 @@ def test_folds_without_a_pair_to_judge_by_are_left_out():
     rows = [np.flatnonzero(np.isin(QID % 4, k)) for k in range(2)]
     folds = [(np.setdiff1d(np.arange(len(Y)), test), test) for test in rows]
     without = (np.flatnonzero(QID < 8), np.flatnonzero(QID >= 8))
-    with pytest.warns(UserWarning, match="ndcg@10 has no value on fold 3 of 3"):
+    with pytest.warns(UserWarning, match="ndcg@10 .*fold 3 of 3"):
         curve = learning_curve_ranking(X, labels, qid=QID, cv=[*folds, without], sizes=[2, 4])
     assert np.isnan(curve.valid_scores[:, 2]).all()
     np.testing.assert_allclose(curve.valid_mean, curve.valid_scores[:, :2].mean(axis=1))

@@ -358,8 +358,8 @@ class RankingData(AlignedWhenUnpickled):
         if not np.array_equal(least, most):
             differs = np.flatnonzero(repeated != np.repeat(per_query, self.queries.sizes))
             raise ValueError(
-                f"query_weight[{self.queries.row(differs[0])}] differs from another document of "
-                "its query; pass one weight per query, or the same weight for all its documents."
+                f"query_weight[{self.queries.row(differs[0])}] differs from the weight of another "
+                "document of its query; pass one weight per query, or the same for all documents."
             )
         return per_query
 
@@ -442,6 +442,6 @@ def check_beside_data(what: str = "a RankingData", **given: Any) -> None:
     for name, value in given.items():
         if value is not None:
             raise ValueError(
-                f"{name} cannot be combined with {what}, which has its own; drop {name}, or pass "
-                "X as a matrix with labels and queries."
+                f"{name} cannot be combined with {what}, which already holds it; drop {name}, or "
+                "pass X as a matrix, and y and qid as further arguments."
             )

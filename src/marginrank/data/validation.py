@@ -202,7 +202,7 @@ def _check_sparse(X: Any) -> Any:
 
 
 def _is_canonical(X: Any) -> bool:
-    """Return True if CSR indices are sorted and unique, whatever the flags of the matrix say."""
+    """Return True if CSR indices are sorted and unique, regardless of the matrix's flags."""
     unmarked = sp.csr_array(X.shape, dtype=X.dtype)
     unmarked.data, unmarked.indices, unmarked.indptr = X.data, X.indices, X.indptr
     return bool(unmarked.has_canonical_format)

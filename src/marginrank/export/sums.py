@@ -116,7 +116,7 @@ class GridTerm:
 
     @property
     def columns(self) -> list[Curve]:
-        """Curves of the first feature, one per node of the second."""
+        """Curves of the first feature, one for each grid point of the second."""
         return _curves_on(self.axes[0], self.at_nodes.T)
 
     @property

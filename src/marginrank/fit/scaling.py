@@ -33,7 +33,7 @@ SHOWN = 10  # features named in a message
 
 @dataclass(frozen=True)
 class Scale:
-    """The scale of the features."""
+    """The numbers that features are divided by, and the features without effect."""
 
     values: Floats  # σ, positive; 1 for a constant feature
     without_effect: Integers  # features that are constant within every query, so without effect

@@ -130,7 +130,7 @@ def ratio(part: Floats, whole: Floats) -> Floats:
 
 
 def average(values: Floats, per_query: bool) -> Value:
-    """Return values by query, or their mean over the queries that have one (are not nan)."""
+    """Return the values by query, or their mean without nan."""
     if per_query:
         return values
     defined = values[~np.isnan(values)]

@@ -176,8 +176,8 @@ def compare_runs(
     defined = ~(np.isnan(a) | np.isnan(b))
     if np.sum(defined) < 2:
         raise ValueError(
-            f"{metric} has a value for both runs in {np.sum(defined)} of {defined.size} queries; a "
-            "comparison needs at least 2. Check the ids of the queries."
+            f"{metric} is defined for both runs in {np.sum(defined)} of {defined.size} queries; a "
+            "comparison needs at least 2. Check that runs and qrels have the same query ids."
         )
     return compare_values(metric, a[defined], b[defined], **options)
 

@@ -52,7 +52,7 @@ class Curve(NamedTuple):
 
     @property
     def spread(self) -> float:
-        """Range of the values at knots."""
+        """Largest minus smallest value at the knots."""
         return float(np.ptp(self.values))
 
 
@@ -80,7 +80,7 @@ class Interaction(NamedTuple):
 
     @property
     def spread(self) -> float:
-        """Range of the values at knots."""
+        """Largest minus smallest value at the knots."""
         return float(np.ptp(self.values[1:, 1:]))
 
     def name(self, names: Sequence[str] | None) -> str:

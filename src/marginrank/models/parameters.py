@@ -179,7 +179,7 @@ MARGIN = Parameter(
 )
 OBJECTIVE = Parameter(
     accepted_by(ndcg_cutoff),
-    "Objective: the loss of all pairs (pairs), or the top of each ranking, such as ndcg@10.",
+    "pairs: the loss of all pairs; ndcg@10: pairs weighted by their effect on NDCG@10.",
     MODEL,
 )
 NORMALIZATION = Parameter(
@@ -225,7 +225,9 @@ class LinearDeclaration:
 
     C: float = LOSS_WEIGHT.field(1.0)
     lam: float | None = Parameter(
-        or_none(number()), "Weight of the squared norm of w; sets C to 1 / (2 lam).", MODEL
+        or_none(number()),
+        "Weight of the squared norm of the weights; sets C to 1 / (2 lam).",
+        MODEL,
     ).field(None)
     objective: str = OBJECTIVE.field("pairs")
     loss: str = LOSS.field("squared_hinge")
@@ -258,7 +260,7 @@ class AdditiveDeclaration(LinearDeclaration):
     ).field(None)
     categorical_features: Any = Parameter(  # noqa: RUF009 (a field)
         or_none(accepted_by(_check_categorical)),
-        "Features whose values are categories: names or numbers, separated by commas.",
+        "Categorical features: names, or indices from 1, separated by commas.",
         MODEL,
     ).field(None)
     interactions: int = Parameter(
@@ -269,7 +271,7 @@ class AdditiveDeclaration(LinearDeclaration):
     ).field(0.0)
     monotonic_cst: Any = Parameter(  # noqa: RUF009 (a field)
         or_none(accepted_by(_check_monotonic)),
-        "Features with monotone curves: names or numbers with a sign, such as bm25:+1,age:-1.",
+        "Features with monotone curves: names or indices with a sign, such as bm25:+1,age:-1.",
         MODEL,
     ).field(None)
     scale: Any = SCALE.field("standard")  # noqa: RUF009 (a field)
@@ -280,7 +282,7 @@ class SparseDeclaration:
     """Parameters of a sparse RankSVM; see :class:`~marginrank.SparseRankSVM`."""
 
     radius: float | None = Parameter(
-        or_none(number()), "Bound on the l1 norm of w, instead of C.", MODEL
+        or_none(number()), "Bound on the l1 norm of the weights, instead of C.", MODEL
     ).field(None)
     C: float | None = Parameter(
         or_none(number()), "Weight of the loss; by default chosen from the data.", MODEL, "-C"
@@ -290,7 +292,7 @@ class SparseDeclaration:
     loss: str = SMOOTH_LOSS.field("squared_hinge")
     solver: str = Parameter(
         TEXT,
-        "proximal_newton, fenchel (needs a radius) or truncated_gradient (needs none).",
+        "proximal_newton, fenchel (requires --radius) or truncated_gradient (not with --radius).",
         OPTIMIZATION,
     ).field("proximal_newton")
     variant: str = Parameter(

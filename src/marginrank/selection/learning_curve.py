@@ -240,8 +240,8 @@ def _check_names(parameters: Mapping[str, Any]) -> None:
     for name in parameters:
         if name not in known:
             raise TypeError(
-                f"learning_curve_ranking has no parameter {name!r}; available parameters of the "
-                f"fit: {', '.join(known)}."
+                f"learning_curve_ranking has no parameter {name!r}; parameters that it passes on "
+                f"to the fit: {', '.join(known)}."
             )
 
 

@@ -53,7 +53,7 @@ def run(flags: EvaluateFlags, phases: Phases) -> None:
     with phases.phase("evaluate"):
         values = measure(chosen, data, scores, skip=names is None)
         if not values:
-            raise ValueError(f"{files[-1]}: no metric is defined; check its labels.")
+            raise ValueError(f"{files[-1]}: all metrics are undefined for its labels; check them.")
         if per_query is not None:
             own = {name: chosen[name] for name in values}
             by_query = measure(own, data, scores, skip=False, per_query=True)

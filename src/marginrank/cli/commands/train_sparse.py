@@ -102,7 +102,7 @@ def _fit_path(
     if path.scores is not None and len(path.scores) > 1 and path.scores.max() == path.scores.min():
         warn_of(
             f"{path.metric} is the same for all models of the path, so the sparsest is kept; check "
-            "the validation data."
+            "that the validation data have the same features and queries with distinct labels."
         )
     return path
 

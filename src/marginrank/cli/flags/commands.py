@@ -37,7 +37,7 @@ QRELS = text(
 )
 UNJUDGED = Parameter(
     choice(("irrelevant", "skip")),
-    "Unjudged documents of a run: count them as irrelevant, or skip them (condensed lists).",
+    "Unjudged documents of a run: irrelevant counts them as such, skip removes them.",
     EVALUATION,
 ).field("irrelevant")
 PROGRAMS = ("svm_rank_learn", "svm_rank_classify", "train", "predict")
@@ -164,15 +164,15 @@ export m.json --to lucene --out r.txt --offset auto --verify t.txt"""
     model: ModelFile
     reading: Reading
     to: str = Parameter(
-        TEXT, f"Target: {', '.join(TARGETS)} (with a dialect: sql:mysql).", OUTPUT
+        TEXT, f"Target: {', '.join(TARGETS)}; add a dialect to sql as in sql:mysql.", OUTPUT
     ).field()
     out: str = Parameter(
         TEXT, "File to write to; further files of a target are written next to it.", OUTPUT
     ).field()
     name: str | None = text("Name of the model in the target; default: from OUT.", OUTPUT)
     names: str | None = text(
-        "JSON file of names in the target: a list, or an object from the model's names to others; "
-        "default: the model's, or f1, f2, ...",
+        "JSON file with the names of the features in the target: a list, or an object that maps "
+        "the model's names to them; default: the model's, or f1, f2, ...",
         OUTPUT,
     )
     offset: str = text(
@@ -182,8 +182,8 @@ export m.json --to lucene --out r.txt --offset auto --verify t.txt"""
         default="0",
     )
     verify: str | None = text(
-        "Data to score with the export, in the engine or a reference implementation, and to "
-        "compare with the model.",
+        "Data to check the export on: its scores, computed by the target engine or by a reference "
+        "implementation, are compared with the model's.",
         OUTPUT,
     )
     json: bool = json_flag()
@@ -202,12 +202,12 @@ inspect model.json train.txt    # with standard errors"""
         list[str],
         argument(
             "FILE",
-            "A model, or data of any kind. A RankSVM and its training data show the standard "
-            "errors of the weights.",
+            "A model, or data. Pass a RankSVM model together with its training data to also show "
+            "the standard errors of its weights.",
         ),
     ]
     reading: Reading
-    top: int = count("Number of weights or curves of a model to show.", OUTPUT, 10)
+    top: int = count("Number of weights or curves of a model to show, largest first.", OUTPUT, 10)
     json: bool = json_flag()
 
 
@@ -312,5 +312,5 @@ class DemoFlags(CommandFlags):
 
     n_queries: int = count("Number of training queries.", DATA, 400, at_least=2, at_most=10**5)
     random_state: int = RANDOM_STATE._replace(panel=DATA).field(0)
-    plot: str | None = text("File to plot the curves to, such as curves.png.", OUTPUT)
+    plot: str | None = text("Save a plot of the additive model's curves to this file.", OUTPUT)
     json: bool = json_flag()

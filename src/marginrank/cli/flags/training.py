@@ -62,8 +62,8 @@ class PathOptions(Flags):
     """A path of sparse models to select from."""
 
     path: int | None = count(
-        "Fit this many values of C or the radius (tol 1e-4), and keep the best on --valid by the "
-        "first of --metrics; default metric: ndcg@10.",
+        "Fit this many values of C (or of the radius, see --parameter) with tol 1e-4, and keep "
+        "the best on --valid by the first of --metrics; default metric: ndcg@10.",
         PATH,
         at_most=10_000,
     )
@@ -135,8 +135,8 @@ class TrainOnlineFlags(CommandFlags):
 
     Use it for a quick approximate model, or for text that does not fit in memory: text is read in
     chunks and needs a qid on every line, a store is mapped into memory. With --early-stopping,
-    training stops by the first of --metrics on --valid. Flags are named like the parameters of
-    marginrank.SGDRankSVM and marginrank.iter_letor.
+    training stops when the first of --metrics no longer improves on --valid. Flags are named like
+    the parameters of marginrank.SGDRankSVM and marginrank.iter_letor.
     """
 
     example = """\
@@ -150,7 +150,7 @@ train-online a.txt --model m.json --valid v.txt --early-stopping"""
         argument(
             "DATA",
             "LETOR text (plain, .gz, .bz2, .xz, .zst; several files are read as one), or the "
-            "folder of a store.",
+            "folder of a store (made by convert).",
         ),
     ]
     reading: Reading

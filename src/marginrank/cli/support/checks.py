@@ -104,7 +104,7 @@ def check_writable(path: str | None, *, folder: bool = False) -> None:
     if path == "-":
         raise ValueError('"-" is standard input; name a file to write to.')
     if not path:
-        raise ValueError("the name of the file to write to is empty.")
+        raise ValueError("the name of an output file is empty; pass a file name.")
     if not Path(path).parent.is_dir():
         raise ValueError(f"{path}: the folder {Path(path).parent} does not exist.")
     if Path(path).is_dir() and not folder:

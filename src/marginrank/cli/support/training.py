@@ -186,7 +186,7 @@ def warn_of_report(report: FitReport, tol: float, feature_names: list[str] | Non
     """Emit the warnings of a fit; raise KeyboardInterrupt if it was interrupted."""
     if report.stop_reason is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
-    if isinstance(report.error, BrokenPipeError):  # nobody reads the output of --verbose
+    if isinstance(report.error, BrokenPipeError):  # of the output of --verbose
         raise report.error
     if report.error is None:
         warn_of(effect_message(report.without_effect, feature_names))

@@ -241,7 +241,9 @@ class _ReaderThread:
         if self._process != os.getpid():  # a forked process has no such thread
             raise RuntimeError("Cannot continue reading after fork; start a new pass in the child.")
         if self._stopped:
-            raise RuntimeError("Cannot continue reading: the reader was closed or started anew.")
+            raise RuntimeError(
+                "Cannot continue reading: the reader was closed or started a new pass."
+            )
 
     def stop(self) -> None:
         """Cancel all reads and end the thread."""
