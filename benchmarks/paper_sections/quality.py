@@ -55,7 +55,7 @@ def iterates(data: RankingData, solver: str, C: float, limit: int) -> list[Itera
 def quality(study: Study) -> Figures:
     """Figures 5 and 6: what the iterates are worth on the test part."""
     data = study.cadata()
-    last = 3000 if study.quick else data.n_documents
+    last = min(data.n_documents, 3000) if study.quick else data.n_documents
     cut = int(0.8 * last)
     cadata = Split(*(part(data, slice(*ends)) for ends in ((0, cut), (cut, last), (cut, last))))
     mq2008 = study.fold("MQ2008")
