@@ -1,1 +1,1 @@
-"""Shared by all layers: types, checks of parameters, threads, memory, atomic files."""
+"""Utilities for all modules: types, checks of parameters, threads, memory, atomic files."""

@@ -1,4 +1,4 @@
-"""Alignment of arrays for the kernels.
+"""Memory alignment of arrays, which the native kernels require.
 
 An array received by a worker of a cluster is a view of the message and may begin at any byte.
 Compiled code must not read float64 from an odd address.
@@ -21,7 +21,7 @@ def aligned(value: Any) -> Any:
 
 
 class AlignedWhenUnpickled:
-    """Base class of objects with arrays that the kernels read."""
+    """Base class that aligns the arrays among an object's attributes when it is unpickled."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update({name: aligned(value) for name, value in state.items()})

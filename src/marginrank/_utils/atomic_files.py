@@ -55,8 +55,8 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
 def atomic_folder(path: Path) -> Iterator[str]:
     """Yield a temporary folder that replaces `path` only if the block succeeds.
 
-    It is exchanged with an existing folder in one step if the system supports that, and the old one
-    is removed. The new folder, and files of the same names in it, keep the permissions. Leftovers
+    An existing folder is exchanged with it in one step, if the system supports that, and removed.
+    The new folder gets the permissions of the old one, and so do files of the same names. Leftovers
     of a killed process are removed by the next call.
     """
     target = os.path.realpath(path)
@@ -84,15 +84,15 @@ def atomic_folder(path: Path) -> Iterator[str]:
 
 
 class FolderReplaced(Exception):
-    """A folder was replaced while it was being read."""
+    """Raised if a folder was replaced while it was being read."""
 
 
 @contextmanager
 def open_folder(path: Path) -> Iterator[int]:
     """Yield a descriptor of a folder, for the parameter `dir_fd` of :func:`os.open`.
 
-    Files opened with it belong together, even if the folder is replaced. If the block fails because
-    of that, FolderReplaced is raised instead of its error.
+    Files opened with it are of the same folder, even if another one replaces it. If the block fails
+    because of such a replacement, FolderReplaced is raised instead of the block's error.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -173,7 +173,7 @@ def _new_folder(name: str) -> int:
 
 
 def _hidden_name(target: str, ending: str) -> str:
-    """Return a new name in the same folder, from which a later process knows the target."""
+    """Return a new random name in the same folder, whose prefix is specific to `target`."""
     return f"{_hidden_prefix(target)}{secrets.token_hex(6)}.{ending}"
 
 
@@ -204,7 +204,7 @@ def _remove_leftovers(target: str) -> None:
 
 @contextmanager
 def _locked(path: str) -> Iterator[bool]:
-    """Yield True if no other process is writing a file or folder, and lock it."""
+    """Lock a file or folder and yield True; yield False if another process may be writing it."""
     # A process that writes holds a lock, which the system releases however the process ends.
     try:  # a pipe, which would block, or a link is not ours
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
@@ -225,7 +225,7 @@ def _locked(path: str) -> Iterator[bool]:
 
 @contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Name `path` in errors, not the temporary name."""
+    """Replace the temporary name by `path` in OSErrors of the block."""
     try:
         yield
     except OSError as error:
@@ -234,7 +234,7 @@ def _naming(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _naming_writes(path: Path) -> Iterator[None]:
-    """Name `path` in errors of writing, which have no file name."""
+    """Add `path` to errors of writes in the block, which have no file name."""
     try:
         yield
     except OSError as error:

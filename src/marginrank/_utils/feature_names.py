@@ -25,6 +25,6 @@ def names_of_all(names: Sequence[str] | None, n_features: int) -> list[str]:
 
 
 def column_of_name(name: str) -> int:
-    """Return the column of a default name, f39 or 39; −1 for other names."""
+    """Return the column number, from 0, of a default name such as f39 or 39; −1 for others."""
     number = name.removeprefix("f")
     return int(number) - 1 if number.isdecimal() else -1

@@ -54,7 +54,7 @@ def readable(n_bytes: int) -> str:
 
 
 def available_memory() -> int:
-    """Return the bytes that the system, the control group and the limits allow."""
+    """Return the available memory in bytes: the least of free memory, cgroup and ulimit limits."""
     return min(_limits())
 
 
@@ -111,7 +111,7 @@ def _mapped_memory() -> int:
 
 
 def parse_bytes(name: str, value: Any) -> int:
-    """Return a number of bytes, given as one or as text such as "2GB" or "512 MiB"."""
+    """Return a number of bytes, given as a number or as text such as "2GB" or "512 MiB"."""
     match = SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
     number: Any = math.nan
     if match is not None:

@@ -1,4 +1,4 @@
-"""The largest of many values, the same on every machine."""
+"""Selection of the largest values, with the same result on every machine."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from marginrank._utils.types import Floats, Integers
 
 
 def places_of_largest(values: Floats, k: int) -> Integers:
-    """Return the positions of the k largest values, ascending; of equal values, the first.
+    """Return the positions of the k largest values, ascending; ties go to the first positions.
 
     ``numpy.argpartition`` selects among equal values differently by version and processor.
     """

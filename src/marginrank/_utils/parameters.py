@@ -45,7 +45,7 @@ Part = str | Mention | Wording
 
 
 def given(name: str, value: Any) -> Mention:
-    """Return the mention of a parameter with its value."""
+    """Return a Mention of a parameter and its value, for a message."""
     if isinstance(value, int) and value.bit_length() > LONGEST_INTEGER:
         return Mention(name, f"<integer of {value.bit_length():,} bits>")
     return Mention(name, repr(value))
@@ -73,7 +73,7 @@ class Message(str):
         return message
 
     def spelled(self, spell: Callable[[Mention], str]) -> str:
-        """Return the text for a surface other than Python, with `spell` applied to mentions."""
+        """Return the text for the command line, with `spell` applied to mentions."""
         plain = (part.plain if isinstance(part, Wording) else part for part in self.parts)
         return "".join(spell(part) if isinstance(part, Mention) else part for part in plain)
 
@@ -113,7 +113,7 @@ class ParameterError(ValueError):
 
 @contextmanager
 def calling(name: str, other: str) -> Iterator[None]:
-    """Rename a parameter in errors of the block."""
+    """Replace the parameter `name` by `other` in ParameterErrors of the block."""
     try:
         yield
     except ParameterError as error:
@@ -193,33 +193,33 @@ class Constraint(NamedTuple):
 
 
 def number(*, above: float = 0.0, allow_equal: bool = False) -> Constraint:
-    """Accept finite numbers above a bound, or at it with `allow_equal`."""
+    """Return a constraint: finite numbers above a bound, or equal to it with `allow_equal`."""
     return Constraint(float, partial(check_number, above=above, allow_equal=allow_equal))
 
 
 def share(*, allow_ends: bool = True) -> Constraint:
-    """Accept numbers from 0 to 1."""
+    """Return a constraint: numbers between 0 and 1, or equal to them with `allow_ends`."""
     return Constraint(float, partial(check_share, allow_ends=allow_ends))
 
 
 def integer(*, at_least: int, at_most: float = math.inf) -> Constraint:
-    """Accept integers within bounds."""
+    """Return a constraint: integers within bounds."""
     return Constraint(int, partial(check_integer, at_least=at_least, at_most=at_most))
 
 
 def choice(names: Sequence[str] | Callable[[], Iterable[str]]) -> Constraint:
-    """Accept one of some names, or of the names that a function returns when called."""
+    """Return a constraint: one of the names, which may be given as a function."""
     find = names if callable(names) else lambda: names
     return Constraint(str, lambda name, value: check_choice(name, value, find()), find)
 
 
 def accepted_by(function: Callable[[Any], object], kind: type = str) -> Constraint:
-    """Accept the values for which a function raises no error."""
+    """Return a constraint: the values for which a function raises no error."""
     return Constraint(kind, lambda name, value: function(value))
 
 
 def or_none(other: Constraint) -> Constraint:
-    """Accept None, and the values of another constraint."""
+    """Return a constraint: None, or the values of another constraint."""
 
     def check(name: str, value: Any) -> None:
         if value is not None:
@@ -247,7 +247,7 @@ class Parameter(NamedTuple):
 
 
 def declared(kind: Any) -> dict[str, Parameter]:
-    """Return the declarations of a dataclass or of an instance, by name."""
+    """Return the declared parameters of a dataclass or of an instance, by name."""
     return {
         field.name: field.metadata[DECLARATION]
         for field in dataclasses.fields(kind)
@@ -256,6 +256,6 @@ def declared(kind: Any) -> dict[str, Parameter]:
 
 
 def check_parameters(parameters: Any) -> None:
-    """Raise ValueError if a value is not as declared."""
+    """Raise ValueError if a parameter's value violates its declared constraint."""
     for name, parameter in declared(parameters).items():
         parameter.constraint.check(name, getattr(parameters, name))

@@ -11,7 +11,7 @@ MOST_ROWS = 50  # of an HTML table; to_frame has all
 
 
 class ResultTable:
-    """Base class of results with rows, which have a data frame, HTML and a short repr."""
+    """Base class of results with rows: adds `to_frame`, HTML for notebooks and a short repr."""
 
     def _columns(self) -> Mapping[str, Sequence[Any]]:
         """Return the columns by name, all of one length."""

@@ -17,6 +17,9 @@ On the space of all r, the eigenvectors of the covariance relative to R are a ba
 are uncorrelated on the documents and ordered by variance. Scaled by their penalty, and together
 with the line, they have the penalty ½‖u‖². Missing values, and categories, are indicator columns
 with one weight each.
+
+Hat functions and the codes of feature values are defined in :mod:`marginrank.additive.knots`. A
+*block* holds the basis functions of one feature, or of one grid over two features.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,17 +48,17 @@ FEW = 1e-6  # documents added to each knot: one without weight would make matric
 
 @dataclass(frozen=True)
 class CurveBasis(Transformation):
-    """Basis functions by their values at the knots."""
+    """The basis functions of all features and grids, given by their values at the knots."""
 
     # By feature, the values of its functions (columns) at its knots; row 0 is for missing values.
     blocks: Sequence[Floats]
     variances: Floats  # approximate, of each function over the documents
     deviations: Floats  # τ by feature; 0 without curves
-    n_grids: int = 0  # the last blocks; each takes several features of hat functions
+    n_grids: int = 0  # number of grids: the last blocks, each with CLASSES features of HatCodes
 
     @cached_property
     def starts(self) -> Integers:
-        """The first weight of each feature, and the number of weights."""
+        """The index of the first weight of each block, then the total number of weights."""
         sizes = [block.shape[1] for block in self.blocks]
         return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
@@ -68,7 +71,7 @@ class CurveBasis(Transformation):
         return _block_diagonal([block.T for block in self.blocks])
 
     def hats(self, k: int) -> range:
-        """Return the features of hat functions of block k."""
+        """Return the indices of the features of HatCodes that block k uses."""
         n_curves = len(self.blocks) - self.n_grids
         first = n_curves + CLASSES * (k - n_curves)
         return range(k, k + 1) if k < n_curves else range(first, first + CLASSES)
@@ -82,7 +85,7 @@ class CurveBasis(Transformation):
         )
 
     def combine(self, combinations: Mapping[int, Combination]) -> "CurveBasis":
-        """Replace the functions of some blocks by linear combinations of them."""
+        """Return a basis in which the given blocks' functions are linearly combined."""
         functions, variances = list(self.blocks), np.split(self.variances, self.starts[1:-1])
         for k, combination in combinations.items():
             functions[k] = functions[k] @ combination.columns
@@ -99,12 +102,12 @@ class CurveBasis(Transformation):
         return np.concatenate([np.abs(block).max(axis=0) for block in self.blocks])
 
     def inner(self, u: Floats) -> Floats:
-        """Return the values at the knots of the curves with weights u."""
+        """Return the curves with weights u, as values at the knots."""
         values: Floats = self._matrix @ u
         return values
 
     def outer(self, sums: Floats) -> Floats:
-        """Return sums over documents by weight, from the sums by knot."""
+        """Return sums for each basis function, given the sums for each hat function."""
         by_weight: Floats = (self._transposed @ sums.T).T
         return by_weight
 
@@ -124,16 +127,16 @@ def _block_diagonal(blocks: Sequence[Floats]) -> Any:
 class BasisBlock(NamedTuple):
     """The basis functions of a feature or grid."""
 
-    functions: Floats  # values at the columns of the feature or grid (rows), by function
+    functions: Floats  # values: one row per column of hat functions, one column per basis function
     variances: Floats
 
 
 @dataclass(frozen=True)
 class CurveShapes:
-    """Basis functions up to a factor each, which depends on smoothness and scale.
+    """Unscaled basis functions; `sizes` has the factors, which depend on smoothness and scale.
 
-    A feature has indicators of missing values or categories, the line of slope one, and curves of
-    roughness one.
+    The functions of a feature are indicators of missing values or categories, the line of slope
+    one, and curves of roughness one.
     """
 
     blocks: list[BasisBlock]  # by feature
@@ -142,7 +145,7 @@ class CurveShapes:
 
     @classmethod
     def of(cls, knots: Knots, codes: HatCodes) -> "CurveShapes":
-        """Return the basis of each feature's curves, from its knots and the values as codes."""
+        """Return the unscaled basis functions of each feature, from its knots and HatCodes."""
         sums = HatSums.of(sample(codes), knots)
         missing = _with_gaps(codes)
         blocks: list[BasisBlock] = [BasisBlock(np.empty((0, 0)), np.empty(0))] * knots.n_features
@@ -167,7 +170,7 @@ class CurveShapes:
         return cls(blocks, n_steps, deviations)
 
     def sizes(self, smoothness: float, scale: Floats | None = None) -> Floats:
-        """Return the factor of each function; 0 for curves if the smoothness is infinite."""
+        """Return the factor of each basis function; 0 for curves if the smoothness is infinite."""
         counts = np.array([block.variances.size for block in self.blocks])
         feature = np.repeat(np.arange(counts.size), counts)
         position = np.arange(feature.size) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -177,7 +180,7 @@ class CurveShapes:
         return np.select([position < 0, position == 0], [1.0, 1.0 / sigma], of_curve)
 
     def basis(self, smoothness: float, scale: Floats | None = None) -> CurveBasis:
-        """Return the basis with the penalty ½‖u‖².
+        """Return the basis in which the penalty of weights u is ½‖u‖².
 
         `smoothness` is λ, infinite for lines alone; `scale` is σ, by default 1.
         """
@@ -193,7 +196,7 @@ class CurveShapes:
 
 
 def sample(codes: HatCodes) -> HatCodes:
-    """Return the codes of the documents from which means and covariances are computed."""
+    """Return the codes of a random sample of documents, for means and covariances."""
     n_documents = codes.codes.shape[0]
     if n_documents <= SAMPLE:
         return codes
@@ -202,7 +205,7 @@ def sample(codes: HatCodes) -> HatCodes:
 
 
 def _with_gaps(codes: HatCodes) -> NDArray[np.bool_]:
-    """Return, by feature, whether it has missing values; few documents at a time save memory."""
+    """Return one boolean per feature: whether it has missing values. Blockwise, to save memory."""
     n_documents, n_features = codes.codes.shape
     found = np.zeros(n_features, dtype=np.bool_)
     height = max(BLOCK_ENTRIES // max(n_features, 1), 1)
@@ -239,7 +242,7 @@ class HatSums(NamedTuple):
         return cls(mean, squares, left_right)
 
     def moments(self, first: Integers, width: int) -> "HatMoments":
-        """Return the moments of features with `width` columns each, from the first of each."""
+        """Return the moments of features with `width` columns each, which begin at `first`."""
         at = first[:, None] + np.arange(width)
         products = self.squares[at][:, :, None] * np.eye(width)
         j = np.arange(width - 1)
@@ -266,7 +269,7 @@ class HatMoments(NamedTuple):
 
 
 class FeatureLines(NamedTuple):
-    """The lines of slope one of features with the same number of knots."""
+    """One line of slope one per feature, for features with the same number of knots."""
 
     values: Floats  # (n_features, n_knots): mean zero over the documents that have a value
     along: Floats  # (n_features, n_knots): mean products with hat functions
@@ -293,9 +296,9 @@ def _check_variances(features: Integers, variances: Floats) -> None:
 
 
 def _curves(lines: FeatureLines) -> list[BasisBlock]:
-    """Return the line and curves of each feature.
+    """Return one block per feature: its line and its curves.
 
-    They are zero for missing values, and have mean zero over the documents that have a value.
+    All are zero for missing values, and have mean zero over the documents that have a value.
     """
     functions, variances = lines.values[:, :, None], lines.variances[:, None]
     if lines.values.shape[1] > 2:
@@ -325,7 +328,7 @@ def _eigencurves(along: Floats, moments: HatMoments) -> tuple[Floats, Floats]:
 
 
 def roughness(n_knots: int) -> Floats:
-    """Return R as a quadratic form of the values at the knots."""
+    """Return the matrix of the roughness R, a quadratic form of the values at the knots."""
     m = n_knots - 1
     first = np.diff(np.eye(n_knots), axis=0)
     second = np.diff(first, axis=0)

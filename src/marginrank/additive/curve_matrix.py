@@ -1,4 +1,6 @@
-"""The matrix of basis functions of curves at documents, which is never computed as a whole.
+"""The design matrix of an additive model: basis functions evaluated at documents.
+
+It is never computed as a whole.
 
 The native kernels use the hat functions of :class:`HatMatrix`, three bytes per value. The solvers
 use the weights of a basis of curves (:mod:`marginrank.additive.curve_basis`), in which the penalty
@@ -30,17 +32,17 @@ FULL_HESSIAN = 1024  # columns, up to which the diagonal is taken from the full 
 
 
 class HatMatrix(NativeMatrix):
-    """Hat functions of features; `X` holds the codes of their values."""
+    """Hat functions of all features, one row per document; `X` holds the values as HatCodes."""
 
     @classmethod
     def of(cls, codes: HatCodes, starts: Integers) -> "HatMatrix":
-        """Return the matrix of values as codes; `starts` has the first column of each feature."""
+        """Return the matrix for HatCodes; `starts` has the first column of each feature."""
         return cls(codes, _core.Matrix.hats(codes.codes, codes.steps, starts))
 
 
 @dataclass(frozen=True)
 class CurveMatrix(Matrix):
-    """The basis functions of curves at documents."""
+    """Matrix with one row per document and one column per basis function."""
 
     hats: HatMatrix
     knots: Knots
@@ -55,7 +57,7 @@ class CurveMatrix(Matrix):
 
     @cached_property
     def starts(self) -> Integers:
-        """The first hat function of each feature."""
+        """The column of the first hat function of each feature, then the number of columns."""
         return hat_starts(self.knots, self.grids)
 
     @property
@@ -74,11 +76,11 @@ class CurveMatrix(Matrix):
         return self.basis.magnitudes
 
     def restrict(self, columns: Integers, threads: int) -> NativeMatrix:
-        """Return some basis functions alone, as a dense array."""
+        """Return the given columns as a dense matrix."""
         return as_native(self.values(columns))
 
     def feature(self, j: Any) -> Any:
-        """Return the feature of basis functions j; for a grid, the first of its two."""
+        """Return the feature index of each basis function j; for a grid, of its first feature."""
         of_blocks = [*range(self.knots.n_features), *(grid.features[0] for grid in self.grids)]
         return np.array(of_blocks)[np.searchsorted(self.basis.starts, j, side="right") - 1]
 
@@ -91,7 +93,7 @@ class CurveMatrix(Matrix):
         return self.basis.starts
 
     def combine_blocks(self, combinations: Mapping[int, Combination]) -> "CurveMatrix":
-        """Replace the basis functions of some features or grids by linear combinations."""
+        """Return a matrix in which basis functions of features or grids are linearly combined."""
         return replace(self, basis=self.basis.combine(combinations))
 
     def design(self, pairs: PairCounts, threads: int) -> "CurveDesign":
@@ -106,7 +108,7 @@ class CurveMatrix(Matrix):
         return CurveMatrix.of(codes, self.knots, self.basis, self.grids), sample.compact()
 
     def values(self, columns: Integers, rows: Integers | None = None) -> Floats:
-        """Return basis functions, by ascending number, at all documents or at the given rows."""
+        """Return the given (ascending) columns as a dense array, for all or the given rows."""
         codes = self.codes if rows is None else self.codes.take(rows)
         result = np.empty((codes.codes.shape[0], columns.size))
         feature = np.searchsorted(self.basis.starts, columns, side="right") - 1
@@ -120,7 +122,7 @@ class CurveMatrix(Matrix):
         return result
 
     def _columns(self, codes: HatCodes, k: int) -> Iterator[tuple[Integers, Any]]:
-        """Yield the left of two columns in block k, and the relative position between them."""
+        """Yield, per feature of block k, each value's left column and relative distance from it."""
         hats = self.basis.hats(k)
         for j in hats:
             left = codes.codes[:, j].astype(np.int64) + (self.starts[j] - self.starts[hats[0]])
@@ -128,7 +130,7 @@ class CurveMatrix(Matrix):
 
 
 class CurveDesign(TransformedDesign):
-    """Basis functions of curves with one row per document."""
+    """Products with a CurveMatrix, computed by the hat functions' design matrix."""
 
     matrix: CurveMatrix
     inner: NativeDesign
@@ -155,7 +157,7 @@ class CurveDesign(TransformedDesign):
         return total
 
     def _column_blocks(self, height: int) -> Iterator[Integers]:
-        """Yield blocks of columns whose values take little memory."""
+        """Yield column indices in blocks so small that their dense values take little memory."""
         width = max(BLOCK_ENTRIES // max(height, 1), 8)
         for first in range(0, self.matrix.n_features, width):
             yield np.arange(first, min(first + width, self.matrix.n_features))

@@ -64,7 +64,7 @@ class AdditiveParameters(AdditiveDeclaration, RidgeParameters):
         find_solver(self.solver, get_loss(self.loss), structure)
 
     def structure(self, starts: Integers, cone: Cone | None) -> Cone | Groups | None:
-        """Return the groups or the cone of the weights, for the solver."""
+        """Return the constraint or group penalty on the weights: a Cone, Groups or None."""
         return Groups(self.group_l1, starts) if self.group_l1 > 0 else cone
 
     def smoothness_for(self, knots: Knots) -> float:
@@ -123,7 +123,7 @@ def fit_additive(
 
 
 class AdditiveProblem(NamedTuple):
-    """The features of a fit as a matrix of curves; fits with different C can share it."""
+    """The design matrix of an additive fit; fits with different C can share it."""
 
     matrix: CurveMatrix
     scale: Scale | None
@@ -153,14 +153,14 @@ class AdditiveProblem(NamedTuple):
         callback: Callback | None = None,
         solve: Callable[..., SolverResult] | None = None,
     ) -> Solution:
-        """Minimize an objective; `solve` replaces the solver of the parameters."""
+        """Minimize an objective; `solve`, if given, replaces the solver that `parameters` name."""
         solve = solve or self.solver(parameters, objective.loss)
         return minimize(
             objective, parameters, scale=None, seed=seed, w0=w0, callback=callback, solve=solve
         )
 
     def solver(self, parameters: AdditiveParameters, loss: Loss) -> Callable[..., SolverResult]:
-        """Return the solver, as a function of an objective."""
+        """Return the solver that `parameters` name: a function that takes an objective."""
         basis = self.matrix.basis
         cone = monotone_cone(basis, self.signs)
         structure = parameters.structure(basis.starts, cone if cone.blocks else None)
@@ -212,7 +212,7 @@ class AdditiveProblem(NamedTuple):
         parameters: AdditiveParameters,
         feature_names: Sequence[str] | None = None,
     ) -> AdditiveModel:
-        """Return the model with weights w of the basis."""
+        """Return the model whose basis functions have the weights w."""
         matrix, values = self.matrix, self.matrix.basis.inner(w)
         for k, sign in self.signs.items():
             at = slice(matrix.knots.columns(k).start + 1, matrix.knots.columns(k).stop)
@@ -230,8 +230,9 @@ class AdditiveProblem(NamedTuple):
 def monotone_cone(basis: CurveBasis, signs: Mapping[int, int]) -> Cone:
     """Return the cone of monotone curves, given 1 (increasing) or −1 (decreasing) by feature.
 
-    The values of a curve at its knots are Tu. It is increasing if no difference between adjacent
-    knots is negative: DTu ≥ 0. A curve with one knot has no constraint.
+    The values at the knots are Tu, with weights u and the basis functions T. The curve is
+    increasing if no difference D between adjacent knots is negative: DTu ≥ 0. A curve with one
+    knot has no constraint.
     """
     return Cone(
         [
@@ -247,9 +248,9 @@ def monotone_cone(basis: CurveBasis, signs: Mapping[int, int]) -> Cone:
 
 
 def exactly_monotone(values: Floats, sign: int) -> Floats:
-    """Return values that are monotone up to rounding, made exactly monotone.
+    """Return a curve's values at its knots, monotone except for rounding, made exactly monotone.
 
-    They become multiples of one number. Differences are then exact, so that interpolated values are
+    They become multiples of one number. Differences are then exact, so interpolated values are
     monotone, too.
     """
     raised: Floats = sign * np.maximum.accumulate(sign * values)
@@ -259,7 +260,7 @@ def exactly_monotone(values: Floats, sign: int) -> Floats:
 
 
 class Layout(NamedTuple):
-    """Encoded features, knots and shapes of curves; problems of any smoothness share it."""
+    """Encoded features, knots and unscaled basis functions, shared by fits of any smoothness."""
 
     hats: HatMatrix
     knots: Knots
@@ -276,13 +277,13 @@ class Layout(NamedTuple):
 
 
 def prepare(data: RankingData, parameters: AdditiveParameters) -> AdditiveProblem:
-    """Return the problem of a fit: choose knots, encode all values, compute the basis."""
+    """Return the AdditiveProblem of a fit: choose knots, encode all values, compute the basis."""
     layout = lay_out(data, parameters)
     return layout.problem(parameters.smoothness_for(layout.knots))
 
 
 def lay_out(data: RankingData, parameters: AdditiveParameters) -> Layout:
-    """Choose knots, encode all values, and compute the shapes of curves."""
+    """Return the Layout: choose knots, encode all values, compute unscaled basis functions."""
     names, n_features = data.feature_names, data.n_features
     categorical = columns_of(
         "categorical_features", parameters.categorical_features, names, n_features

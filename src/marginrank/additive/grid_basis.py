@@ -1,12 +1,13 @@
-"""Basis functions of two features, in which their penalty is ½‖u‖².
+"""Basis functions for interactions of two features, in which their penalty is ½‖u‖².
 
 A function of two features is given by its values at the nodes of a grid
 (:mod:`marginrank.additive.grids`). It holds the part that no sum of two curves can represent: over
 the documents it is uncorrelated with every function of one of the two features that is linear
 between the rows, or columns, of the grid.
 
-Its penalty is ½ (σ_a / τ_a)² (σ_b / τ_b)² (∫∫ g² + λ R / 3) with the roughness of curves in two
-directions,
+The penalty of such a function g of features a and b, with σ, τ and λ as in
+:mod:`marginrank.additive.curve_basis`, is ½ (σ_a / τ_a)² (σ_b / τ_b)² (∫∫ g² + λ R / 3). R is the
+roughness of curves in two directions,
 
     R(g) = ∫∫ g_u² + g_v² + (g_uu² + 2 g_uv² + g_vv²) / π²   by differences from node to node,
 
@@ -56,12 +57,12 @@ class GridAxis(NamedTuple):
 
     @property
     def mass(self) -> Floats:
-        """∫ g² along the axis, as a quadratic form of values at the nodes."""
+        """The matrix of ∫ g² along the axis, a quadratic form of values at the nodes."""
         n = self.used.size - 1
         return self.alone + self.ratio / n * (np.eye(n + 1) - self.alone)
 
     def differences(self, order: int) -> Floats:
-        """Return ∫ (g')² or ∫ (g'')² as a quadratic form of values at the nodes."""
+        """Return the matrix of ∫ (g')² or ∫ (g'')², a quadratic form of values at the nodes."""
         n = self.used.size - 1
         form = np.zeros((n + 1, n + 1))
         if not self.categorical:
@@ -71,7 +72,7 @@ class GridAxis(NamedTuple):
 
 
 def penalty(rows: GridAxis, columns: GridAxis, smoothness: float) -> Floats:
-    """Return twice the penalty as a quadratic form of the values at the nodes, row by row."""
+    """Return the matrix A of the penalty ½ vᵀAv; v holds the values at the nodes, row by row."""
     slope = rows.differences(1), columns.differences(1)
     bend = [axis.differences(1) + axis.differences(2) / np.pi**2 for axis in (rows, columns)]
     rough = np.kron(bend[0], columns.mass) + np.kron(rows.mass, bend[1])
@@ -81,7 +82,7 @@ def penalty(rows: GridAxis, columns: GridAxis, smoothness: float) -> Floats:
 
 
 def node_weights(grid: FeatureGrid, axes: HatCodes) -> sp.csr_array:
-    """Return the weights of documents at the nodes, from their codes on the axes."""
+    """Return each document's interpolation weights at the nodes; `axes` has its codes."""
     left, p = axes.codes.astype(np.int64), axes.steps / WHOLE
     n_documents, width = len(left), grid.shape[1]
     rows = np.stack([left[:, 0], left[:, 0], left[:, 0] + 1, left[:, 0] + 1], axis=1)
@@ -96,7 +97,7 @@ def node_weights(grid: FeatureGrid, axes: HatCodes) -> sp.csr_array:
 def _make_block(
     grid: FeatureGrid, axes: HatCodes, rows: GridAxis, columns: GridAxis, smoothness: float
 ) -> BasisBlock:
-    """Return the basis functions of a grid, by their values at the columns of its classes.
+    """Return the basis functions of a grid, as values at the columns of its hat functions.
 
     There are none if the smoothness is infinite.
     """
@@ -112,7 +113,7 @@ def _make_block(
 def _eigenfunctions(
     grid: FeatureGrid, axes: HatCodes, rows: GridAxis, columns: GridAxis, smoothness: float
 ) -> tuple[Floats, Floats]:
-    """Return functions with penalty ½, by their values at the nodes, and their variances."""
+    """Return the basis functions, as values at the nodes, and their variances."""
     weights = node_weights(grid, axes)
     used = np.flatnonzero(np.outer(rows.used, columns.used))
     products = (weights.T @ weights).toarray() / weights.shape[0]
@@ -135,7 +136,7 @@ def add_grids(
     scale: Floats | None,
     threads: int,
 ) -> CurveMatrix:
-    """Append the basis functions of one grid per pair of features to a matrix of curves."""
+    """Return the matrix with the basis functions of one grid per pair of features appended."""
     knots, codes = matrix.knots, matrix.codes
     grids, corners, blocks = [], [], []
     for pair in pairs:
@@ -173,12 +174,12 @@ def axis_knots(knots: Knots, codes: HatCodes, k: int) -> Floats:
 
 
 def nearest_columns(codes: HatCodes, k: int) -> Integers:
-    """Return the hat function of feature k whose knot is nearest to each value."""
+    """Return, for each value of feature k, the column of the nearest knot (0 if missing)."""
     return codes.codes[:, k].astype(np.int64) + (codes.steps[:, k] >= WHOLE // 2)
 
 
 def column_counts(knots: Knots, codes: HatCodes, k: int) -> Integers:
-    """Return how many values of feature k are nearest to the knot of each hat function."""
+    """Return, for each column of feature k, the number of values nearest to its knot."""
     n_columns = knots.of(k).size + 1
     return np.bincount(nearest_columns(codes, k), minlength=n_columns)
 
@@ -200,7 +201,7 @@ def scale_ratio(matrix: CurveMatrix, k: int, scale: Floats | None) -> float:
 
 
 def interactions_of(matrix: CurveMatrix, at_columns: Floats) -> list[Interaction]:
-    """Return the interactions of a model, from the values at all columns."""
+    """Return the interactions of a model, from its values at all columns of hat functions."""
     starts = matrix.starts[matrix.knots.n_features : -1 : CLASSES]
     return [
         Interaction(

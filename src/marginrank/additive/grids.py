@@ -1,14 +1,14 @@
-"""Grids over two features: their nodes, and the weights of documents at the nodes.
+"""Grids over two features, for bilinear interpolation: nodes, and weights of documents at them.
 
-A grid has one row for missing values of its first feature and one row for each of some of its
-knots, and columns for its second feature in the same way. A document lies in a cell between two
-rows and two columns. Its weights at the four corners are (1 − p)(1 − q), (1 − p) q, p (1 − q) and
-p q, where p and q are its relative positions between the rows and between the columns.
+A grid has one row for missing values of its first feature, then one row for each selected knot of
+this feature. Its columns are the same for its second feature. A *node* is a row and a column. A
+document lies between two rows and two columns. Its weights at these four nodes are (1 − p)(1 − q),
+(1 − p) q, p (1 − q) and p q, where p and q are its relative positions between rows and columns.
 
-One of two adjacent rows is even, and so is one of two adjacent columns. So each of the four corners
-belongs to another of four *classes* of nodes, even or odd by row and by column. For the native hat
-functions a class is a feature: each node has a column with an unused one before it. A document lies
-between these two, as far towards the node as its weight there.
+Nodes form four *classes*: row even or odd, column even or odd. The four nodes around a document
+are in four different classes. For the native hat functions (:mod:`marginrank.additive.knots`) each
+class is one feature, in which each node has a column after an unused column. A document's code is
+the unused column before its node, and its distance from there is its weight at the node.
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ class FeatureGrid:
 
     @property
     def widths(self) -> Integers:
-        """Number of columns of each class as a feature of hat functions."""
+        """The number of columns of hat functions of each class."""
         n, m = self.shape
         even, odd = (n + 1) // 2, n // 2
         counts = [even * ((m + 1) // 2), even * (m // 2), odd * ((m + 1) // 2), odd * (m // 2)]
@@ -52,7 +52,7 @@ class FeatureGrid:
 
     @property
     def columns(self) -> Integers:
-        """The column of each node among the columns of all classes, row by row."""
+        """The column of each node's hat function, among all classes; nodes are in row order."""
         row, column = np.indices(self.shape)
         kind = 2 * (row % 2) + column % 2
         starts = np.concatenate([[0], np.cumsum(self.widths)])[:-1]
@@ -60,13 +60,13 @@ class FeatureGrid:
         return columns.ravel()
 
     def _place(self, row: Integers, column: Integers) -> Integers:
-        """Return the number of a node in its class."""
+        """Return the position of a node in its class."""
         in_a_row = (self.shape[1] + 1 - column % 2) // 2
         place: Integers = (row // 2) * in_a_row + column // 2
         return place
 
     def corners(self, axes: HatCodes) -> HatCodes:
-        """Return the codes of documents in each class, from their codes on the two axes."""
+        """Return the HatCodes of documents for the four classes, given those for the two axes."""
         left, p = axes.codes.astype(np.int64), axes.steps / WHOLE
         n_documents = len(left)
         codes = np.empty((n_documents, CLASSES), dtype=np.uint8)
@@ -82,7 +82,7 @@ class FeatureGrid:
 
 
 def values_at(knots: Knots, codes: HatCodes, k: int) -> Floats:
-    """Return the approximate values of a feature from its codes; NaN if missing."""
+    """Return the values of feature k, decoded approximately from its codes; NaN if missing."""
     left, p = codes.codes[:, k].astype(np.int64), codes.steps[:, k] / WHOLE
     at = knots.at[knots.columns(k)]
     first, second = at[left], at[left + 1]
@@ -91,17 +91,17 @@ def values_at(knots: Knots, codes: HatCodes, k: int) -> Floats:
 
 
 def axis_codes(grid: FeatureGrid, knots: Knots, codes: HatCodes, threads: int) -> HatCodes:
-    """Return the codes of documents on the axes of a grid, from their codes for all knots."""
+    """Return the HatCodes of a grid's two features for the grid's knots, given those for all."""
     values = np.stack([values_at(knots, codes, k) for k in grid.features], axis=1)
     return encode(grid.knots, values, threads)
 
 
 def with_grids(codes: HatCodes, corners: Sequence[HatCodes]) -> HatCodes:
-    """Append the codes of documents in the classes of grids to the codes of features."""
+    """Return HatCodes with the columns of the grids' classes (`corners`) appended."""
     return HatCodes(*(np.hstack(both) for both in zip(codes, *corners, strict=True)))
 
 
 def hat_starts(knots: Knots, grids: Sequence[FeatureGrid]) -> Integers:
-    """Return the first column of each feature of the hat functions, including grid classes."""
+    """Return the first hat function of each feature and grid class, then the total number."""
     widths = [np.diff(knots.starts), *(grid.widths for grid in grids)]
     return np.concatenate([[0], np.cumsum(np.concatenate(widths))]).astype(np.int64)

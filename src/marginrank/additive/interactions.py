@@ -1,16 +1,17 @@
 """Greedy choice of interactions: the pairs of features whose grids would reduce the objective most.
 
-Curves are fitted first. Let z be the derivative of the loss by the score of each document. Every
-feature is cut into a few cells with about the same number of documents, and has a few functions of
-its cells: cosines of the share of documents below, or indicators of categories and missing values,
-orthonormal over the documents. A product f of two of them, one of each feature, has the slope
-g = Σ z f. With its penalty ½ q and the curvature of the loss, about tr(H) Var(f), its best multiple
-reduces the objective by about
+Curves are fitted first. Let z be the derivative of the loss by the score of each document, and H
+its Hessian by the scores. Every feature is cut into *cells*: a few bins with about the same number
+of documents. It gets a few functions that are constant in each cell and orthonormal over the
+documents: cosines of the share of documents below, or indicators of categories and missing values.
+Let f be a product of two of them, one of each feature. The slope of the loss along f is g = Σ z f,
+its curvature about tr(H) Var(f), and the penalty of f is ½ q. The best multiple of f then reduces
+the objective by about
 
     ½ g² / (q + tr(H) Var(f))
 
-and a pair of features by the sum over its products. This only takes sums of z by the cells of two
-features. The best pairs get a grid, the model is fitted again, and so on.
+The *gain* of a pair of features is the sum over its products f. It only takes sums of z by the
+cells of two features. The best pairs get a grid, the model is fitted again, and so on.
 """
 
 from collections.abc import Callable, Collection
@@ -63,8 +64,8 @@ def choose_interactions(
 ) -> list[Pair]:
     """Return up to k pairs of features, the most promising first.
 
-    `objective` is the one of the curves alone, with a smooth loss. `solve` returns the weights that
-    minimize an objective, given a start. Features in `alone` are not paired.
+    `objective` has curves but no grids, and a smooth loss. `solve` returns the weights that
+    minimize an objective, given initial weights. Features in `alone` are not paired.
     """
     here = objective
     if objective.pairs.n_documents > DOCUMENTS:
@@ -89,7 +90,7 @@ def choose_interactions(
 
 
 class Cells(NamedTuple):
-    """A feature in a few cells, and functions of the cells."""
+    """The cells of one feature, and functions that are constant in each cell."""
 
     of_column: Integers  # the cell of each column of the feature; 0 for missing values
     functions: Floats  # (CELLS + 1, CELLS): by cell; orthonormal over the documents, then zeros
@@ -115,7 +116,7 @@ class Cells(NamedTuple):
 
 
 def _indicators(shares: Floats) -> tuple[Floats, Floats]:
-    """Return the indicators of cells minus their means, and the inverse of their shares."""
+    """Return the functions of a categorical feature (orthonormal indicators) and their costs."""
     functions, costs = np.zeros((CELLS + 1, CELLS)), np.ones(CELLS)
     used = np.flatnonzero(shares)[1:]
     raw = np.eye(CELLS + 1)[:, used]
@@ -125,7 +126,7 @@ def _indicators(shares: Floats) -> tuple[Floats, Floats]:
 
 
 def _cosines(shares: Floats, ratio: float) -> tuple[Floats, Floats, Floats]:
-    """Return the functions of the cells of a numeric feature, their orders and costs."""
+    """Return the functions of a numeric feature (cosines), their orders and costs."""
     functions, orders, costs = np.zeros((CELLS + 1, CELLS)), np.zeros(CELLS), np.ones(CELLS)
     n_cosines = min(COSINES, int(np.count_nonzero(shares[1:])) - 1)
     order = np.arange(1, n_cosines + 1)
@@ -166,7 +167,7 @@ class Candidates:
     def of(
         cls, point: Point, matrix: CurveMatrix, penalty: RoughnessPenalty, alone: Collection[int]
     ) -> "Candidates":
-        """Return the candidates for a model without grids."""
+        """Return the candidate pairs, given a fitted model without grids."""
         features = _leading(matrix, point.w, alone)
         codes = np.empty((features.size, matrix.n_rows), dtype=np.uint8)
         cells = []
@@ -177,11 +178,11 @@ class Candidates:
 
     @cached_property
     def pairs(self) -> list[Pair]:
-        """All pairs, in the order of the native sums."""
+        """All pairs of features, in the order in which `_sums` returns them."""
         return list(combinations(self.features.tolist(), 2))
 
     def best(self, point: Point, n: int, taken: list[Pair]) -> list[Pair]:
-        """Return the n pairs with the largest gains that are not taken."""
+        """Return the n pairs with the largest gains, without the pairs in `taken`."""
         if not self.pairs:
             return []
         order = np.argsort(-self.gains(point), kind="stable")
@@ -246,7 +247,7 @@ def _curvature(point: Point) -> float:
 
 
 def _by_row(point: Point, of_documents: Floats) -> Floats:
-    """Return values of documents by row of the matrix, zero for rows without a document."""
+    """Return one value per row of the matrix, zero for rows that are in no pair."""
     pairs = point.objective.pairs
     assert isinstance(pairs, PairSet)
     rows = pairs.documents.rows

@@ -1,4 +1,9 @@
-"""Choice of knots, and the encoding of feature values relative to them."""
+"""Choice of knots, and the encoding of feature values relative to them.
+
+Each feature has one column for missing values, then one *hat function* per knot: one at its knot,
+zero at the other knots, linear between. A value is stored as a *code*, the column to its left, and
+its distance from there, so its two nonzero hat functions can be computed.
+"""
 
 from collections.abc import Collection
 from typing import Any, NamedTuple
@@ -39,7 +44,7 @@ class HatCodes(NamedTuple):
 
 
 def encode(knots: Knots, X: Any, threads: int) -> HatCodes:
-    """Return the codes of checked features; values beyond the outer knots are clipped."""
+    """Return the values of X, validated already, as HatCodes; outer knots clip values beyond."""
     codes = np.empty(X.shape, dtype=np.uint8)
     steps = np.empty(X.shape, dtype=np.uint16)
     categories = knots.categories()
@@ -117,7 +122,7 @@ def _categories(X: Any, k: int) -> Floats:
 
 
 def _quantiles(values: Floats, max_bins: int) -> Floats:
-    """Return the distinct values if they are few, else frequent ones and quantiles of the rest."""
+    """Return the knots: all distinct values if they are few, else frequent ones and quantiles."""
     distinct, counts = np.unique(values, return_counts=True)
     if distinct.size <= max_bins + 1:
         return distinct
@@ -143,7 +148,7 @@ def _apart(knots: Floats) -> Floats:
 
 
 class FilledRows:
-    """Rows of X with NaN replaced by the middle knot; filled when they are read."""
+    """View of X with NaN replaced by the feature's middle knot when rows are read."""
 
     def __init__(self, X: Any, knots: Knots) -> None:
         self._X = X

@@ -1,8 +1,8 @@
 """Additive models for the search driver: models of one fold share work.
 
-Knots and scales are chosen from the training documents of the fold. Models of one fold share codes
-and shapes of curves for all values of smoothness, which only changes factors of the shapes. Each
-fit starts from the curves and the curvature of the previous one.
+Knots and scales are chosen from the training documents of the fold. Models of one fold share the
+encoded features and the basis functions, because smoothness only changes factors of the functions.
+Each fit starts from the curves and the curvature of the previous one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -58,7 +58,7 @@ class AdditiveLearner(PathLearner):
         n_points: int,
         rows: Integers | None = None,
     ) -> Floats:
-        """Return powers of ten around the inverse of the total weight of the pairs.
+        """Return values of C: powers of ten times the inverse of the total weight of the pairs.
 
         With scaled features, the best C is usually near.
         """

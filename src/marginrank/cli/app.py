@@ -92,7 +92,7 @@ class Command(TyperCommand):
 
 
 class TrainingCommand(Command):
-    """A command that trains; for a flag of another training command, it names that command."""
+    """A command that trains; its error for an unknown flag names the command that has it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         own = self.flags()
@@ -109,10 +109,10 @@ class TrainingCommand(Command):
 
 
 class CompatCommand(Command):
-    """A command whose arguments are flags of another program."""
+    """The command ``compat``, whose arguments are flags of another program."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Pass on everything after the name of the program."""
+        """Parse the name of the program; its flags are passed on as they are."""
         ours = not args or args[0] == "--help"
         return super().parse_args(ctx, args if ours else ["--", *args])
 
@@ -139,7 +139,7 @@ def command(name: str) -> Command:
 
 
 class Commands(TyperGroup):
-    """The group of all commands; only the one that is called builds its flags, to save time."""
+    """The group of all commands; only the called command builds its flags, to save time."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
         name, _, rest = super().resolve_command(ctx, args)

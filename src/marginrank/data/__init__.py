@@ -1,4 +1,4 @@
-"""Data: grouping, validation and generators."""
+"""Ranking data: validation of X and y, grouping by query, stores on disk, synthetic data."""
 
 from marginrank.data.queries import Queries
 from marginrank.data.ranking_data import RankingData

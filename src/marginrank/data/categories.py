@@ -1,4 +1,4 @@
-"""Categorical columns of pandas frames as numbers."""
+"""Conversion of categorical columns of pandas frames to numbers."""
 
 from collections.abc import Mapping, Sequence
 from numbers import Real
@@ -36,7 +36,7 @@ def text_categories(X: Any) -> dict[int, list[str]]:
 def with_numbers(X: Any, texts: Mapping[int, Sequence[str]]) -> Any:
     """Return a pandas frame with numbers instead of categories; other X unchanged.
 
-    Text becomes its position among the categories of the fit, or NaN if it is not among them.
+    Text becomes its position in `texts`, the categories of the fit, or NaN if it is not there.
     """
     if not hasattr(X, "isetitem"):
         return X

@@ -1,4 +1,4 @@
-"""Parameters that list features by name or number, or give each a sign."""
+"""Column numbers for parameters that select features: categorical_features, monotonic_cst."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ FROM_DTYPE = "from_dtype"  # only the categorical columns of a data frame
 def columns_of(
     parameter: str, chosen: Any, names: Sequence[str] | None, n_features: int
 ) -> list[int]:
-    """Return the columns of the features that a parameter lists or marks in a boolean mask."""
+    """Return the column numbers of features that are listed by name or number, or by a mask."""
     features = check_listed_features(parameter, chosen)
     if features and isinstance(features[0], bool):
         _check_length(parameter, chosen, len(features), n_features)
@@ -25,7 +25,10 @@ def columns_of(
 
 
 def check_listed_features(parameter: str, chosen: Any) -> list[Feature]:
-    """Return names and numbers (perhaps from text with commas), or a mask, as a list."""
+    """Return the value of a parameter as a list of names and column numbers, or of booleans.
+
+    Text is split at commas. None and "from_dtype" return an empty list.
+    """
     if chosen is None or (isinstance(chosen, str) and chosen == FROM_DTYPE):
         return []
     if isinstance(chosen, str):
@@ -64,7 +67,7 @@ def _check_length(parameter: str, chosen: Any, length: int, n_features: int) -> 
 def column_of(
     parameter: str, feature: Feature, names: Sequence[str] | None, n_features: int
 ) -> int:
-    """Return the column of a feature, given by column number (from 0) or by name.
+    """Return the column number (from 0) of a feature, given by this number or by name.
 
     Without names, "f39" or "39" is the feature with index 39 in LETOR text, which counts from 1.
     """
@@ -85,9 +88,9 @@ def column_of(
 
 
 def directions(chosen: Any) -> dict[Feature, int]:
-    """Return features, by name or number, that increase (1) or decrease (−1).
+    """Return the sign of each monotone feature, 1 or −1, by feature name or column number.
 
-    The value is a mapping, an array of one sign per feature, or text such as "bm25:+1,age:-1".
+    `chosen` is a mapping, an array of one sign per feature, or text such as "bm25:+1,age:-1".
     """
     try:
         pairs = [(k if isinstance(k, str) else _whole(k), _whole(s)) for k, s in _pairs(chosen)]
@@ -123,7 +126,7 @@ def _pairs(chosen: Any) -> list[tuple[Any, Any]]:
 def signs_of(
     chosen: Any, names: Sequence[str] | None, n_features: int, categorical: Collection[int] = ()
 ) -> dict[int, int]:
-    """Return the columns of features that increase (1) or decrease (−1)."""
+    """Return the sign of each monotone feature, 1 or −1, by column number."""
     if not (chosen is None or isinstance(chosen, str | Mapping)):
         _check_length(MONOTONIC, chosen, len(chosen), n_features)
     signs: dict[int, int] = {}

@@ -35,11 +35,11 @@ class Table:
             self.positions.setdefault(name, []).append(at)
 
     def rows(self, at: int, first: int, last: int) -> NDArray[Any]:
-        """Return some rows of a column, unconverted."""
+        """Return the rows from `first` to `last` of a column, unconverted."""
         raise NotImplementedError
 
     def is_null(self, at: int) -> Booleans | None:
-        """Return which rows of a column are null; None if there are none, or nulls are NaN."""
+        """Return a mask of the null rows of a column; None if there are none, or nulls are NaN."""
         raise NotImplementedError
 
     def type_name(self, at: int) -> str:
@@ -131,7 +131,7 @@ class ArrowTable(Table):
 
 
 def as_table(frame: Any) -> Table:
-    """Return the columns of a frame of any supported library."""
+    """Return a data frame of pandas, polars or pyarrow as a Table."""
     if hasattr(frame, "collect_schema") and hasattr(frame, "collect"):
         frame = frame.collect()
     if hasattr(frame, "iloc") and hasattr(frame, "columns"):
@@ -261,7 +261,7 @@ def _choose_features(table: Table, features: Any, used: dict[str, int]) -> list[
 
 
 def _usual_features(table: Table, used: dict[str, int]) -> list[Any]:
-    """Return the columns without another role, without the index of a pandas frame."""
+    """Return the names of the default features: columns without another role, except indices."""
     names = [name for at, name in enumerate(table.names) if at not in used.values()]
     index = [name for name in names if name in INDEX_COLUMNS]
     if index and table.first_row == 0:
@@ -331,7 +331,7 @@ def _non_finite(value: float) -> str:
 
 
 def _numbers(table: Table, at: int | None) -> NDArray[Any] | None:
-    """Return a column of finite numbers; None for None."""
+    """Return a column as an array; raise ValueError unless it has finite numbers. None for None."""
     if at is None:
         return None
     _check_no_nulls(table, at)

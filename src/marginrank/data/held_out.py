@@ -12,7 +12,7 @@ def validation_data(
     n_jobs: int | None,
     make: Callable[..., RankingData] = RankingData,
 ) -> RankingData | None:
-    """Return validation data as a RankingData."""
+    """Return validation data, a RankingData or a tuple (X, y, …), as a RankingData or None."""
     if validation is None or isinstance(validation, RankingData):
         return validation
     if not isinstance(validation, (tuple, list)) or len(validation) not in (2, 3):

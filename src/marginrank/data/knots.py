@@ -1,6 +1,7 @@
-"""Knots of the curves of features, and sums of curves from their values at the knots.
+"""Knots, at which the curves of an additive model are given, and scores of such curves.
 
-Each feature has one column for missing values, then one per knot, or one per category.
+Arrays over knots have, for each feature, one *column* for missing values, then one column per knot
+or category.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -30,7 +31,7 @@ class Knots:
 
     @classmethod
     def of_features(cls, knots: list[Floats], categorical: Collection[int] = ()) -> "Knots":
-        """Return the knots given as one array per feature."""
+        """Return a Knots object, given one array of knots or categories per feature."""
         missing = np.array([np.nan])
         sizes = [1 + of_feature.size for of_feature in knots]
         is_categorical = np.isin(np.arange(len(knots)), list(categorical))
@@ -52,18 +53,18 @@ class Knots:
         return slice(int(self.starts[k]), int(self.starts[k + 1]))
 
     def of(self, k: int) -> Floats:
-        """Return the knots, or the categories, of a feature."""
+        """Return the knots, or the categories, of feature k."""
         return self.at[self.columns(k)][1:]
 
     def categories(self) -> list[tuple[int, Floats]]:
-        """Return the categorical features with their categories."""
+        """Return (column number, categories) of each categorical feature."""
         return [(k, self.of(k)) for k in np.flatnonzero(self.categorical).tolist()]
 
     def scores(self, X: Any, values: Floats, threads: int) -> Floats:
-        """Return the sum of the curves with these values at the knots, for checked features.
+        """Return the score of each row of X: the sum of curves with these values at the knots.
 
-        Curves are extrapolated linearly. An unknown category counts as missing. Infinity raises
-        ValueError.
+        X must be validated already. Curves are extrapolated linearly. An unknown category counts
+        as missing. Infinity raises ValueError.
         """
         scores = np.empty(X.shape[0])
         categories = self.categories()
@@ -77,7 +78,7 @@ class Knots:
 
 
 def are_rising(knots: Floats, categorical: bool) -> bool:
-    """Return True if knots ascend; the steps of a curve must also have a finite inverse."""
+    """Whether knots ascend; unless categorical, their differences need a finite inverse, too."""
     with np.errstate(over="ignore"):
         steps = np.diff(knots)
     return bool(np.all(steps > 0 if categorical else (steps >= LEAST_STEP) & np.isfinite(steps)))
@@ -86,7 +87,7 @@ def are_rising(knots: Floats, categorical: bool) -> bool:
 def with_known_categories(
     block: NDArray[Any], categories: Iterable[tuple[int, Floats]]
 ) -> NDArray[Any]:
-    """Return rows of X with categories of another precision replaced by the known ones.
+    """Return rows of X; categories that differ from a known one by float32 rounding become it.
 
     0.1 as float32 and 0.1 as float64 are different numbers but the same category.
     """
@@ -109,11 +110,11 @@ def with_known_categories(
 
 @lru_cache(maxsize=1024)
 def _rounded_categories(categories: bytes) -> tuple[Floats, Integers, Booleans]:
-    """Return categories in float32 (ascending), their positions, and whether they match any digits.
+    """Return categories in float32 (ascending), their positions, and whether to round values first.
 
     A category that float32 holds but that has more digits in float64 was learned from float32, and
-    matches all values that round to it. One that float32 does not hold matches its rounded value.
-    Two that float32 does not distinguish are compared exactly.
+    matches all values that round to it. Another category matches only itself rounded to float32.
+    Categories that float32 does not distinguish are compared exactly, so they are not returned.
     """
     known = np.frombuffer(categories, dtype=np.float64)
     with np.errstate(over="ignore"):

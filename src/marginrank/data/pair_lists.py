@@ -14,7 +14,7 @@ from marginrank.data.validation import check_indices, check_weights
 
 @dataclass(frozen=True)
 class PairList:
-    """Preferences between documents."""
+    """Preference pairs of documents, with weights."""
 
     pairs: Integers  # n_pairs × 2 row numbers, the preferred document first
     weight: Floats | None = None  # of each pair; None if all are 1
@@ -24,12 +24,12 @@ class PairList:
         return len(self.pairs)
 
     def place(self, k: int) -> str:
-        """Return the name of pair k in messages."""
+        """Return the text for pair k in messages: "pairs[k]", or its file and line."""
         return f"pairs[{k}]" if self.source is None else f"{self.source}:{k + 1}"
 
 
 def check_pairs(pairs: Any, pair_weight: ArrayLike | None, n_documents: int) -> PairList:
-    """Return checked pairs of `n_documents` rows; arrays of the right type are not copied."""
+    """Return the pairs as a PairList, if possible without a copy; raise an error if invalid."""
     source = None
     if isinstance(pairs, PairList):
         if pair_weight is None:
@@ -78,7 +78,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def _from_pair_matrix(matrix: Any, n_documents: int) -> Integers:
-    """Return the columns of +1 and −1 in each row of a sparse matrix."""
+    """Return the pairs of a sparse matrix: the columns of +1 and −1 in each row."""
     if matrix.ndim != 2 or matrix.shape[1] != n_documents:
         raise ValueError(
             f"pairs is a sparse matrix of shape {matrix.shape}; it needs {n_documents} columns, "

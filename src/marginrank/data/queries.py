@@ -1,7 +1,7 @@
 """Documents grouped by query.
 
-Only this module knows the grouped order: query by query, and by row within a query. Features,
-labels and weights stay in the order of the rows.
+*Row order* is the order of X, labels and weights. *Document order* is query by query, and by row
+within a query. Only this module converts between the two.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ def exact_sum(counts: Integers) -> int:
 
 
 def bounded_ranges(offsets: Integers, most: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges (first, last) whose offsets differ by at most `most`, or of one entry."""
+    """Yield ranges with offsets[last] − offsets[first] ≤ `most`; one entry may exceed it."""
     first, n = 0, offsets.size - 1
     while first < n:
         last = int(np.searchsorted(offsets, offsets[first] + most, side="right")) - 1
@@ -68,11 +68,11 @@ class Documents(AlignedWhenUnpickled):
     @overload
     def grouped(self, values: None) -> None: ...
     def grouped(self, values: NDArray[Any] | None) -> NDArray[Any] | None:
-        """Return per-row values in the order of the documents."""
+        """Return values that are in row order in document order."""
         return values if values is None or self.rows is None else values[self.rows]
 
     def by_row(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
-        """Return per-document values in the order of the rows of X: the inverse of `grouped`."""
+        """Return values that are in document order in row order: the inverse of `grouped`."""
         if self.rows is None:
             return values
         result = np.empty_like(values)
@@ -101,7 +101,7 @@ class Queries(Documents):
     def from_labels(
         cls, labels: Floats, offsets: Integers, rows: Integers | None, threads: int
     ) -> "Queries":
-        """Rank `labels` (in document order) within each query."""
+        """Return the Queries of `labels`, which are in document order."""
         return cls(offsets, rows, *_core.rank_labels(labels, offsets, threads))
 
     def between(self, first: int, last: int, first_row: int = 0) -> "Queries":
@@ -125,7 +125,7 @@ class Queries(Documents):
 
 
 def rank_labels(y: NDArray[Any], documents: Documents, threads: int) -> Queries:
-    """Rank labels (in the order of the rows) within each query."""
+    """Return the Queries of labels y, which are in row order."""
     labels = documents.grouped(in_order(y))
     return Queries.from_labels(labels, documents.offsets, documents.rows, threads)
 
@@ -138,7 +138,7 @@ class Grouping(NamedTuple):
 
 
 def group_rows(n: int, qid: ArrayLike | None, group: ArrayLike | None) -> Grouping:
-    """Group n rows by `qid`, by `group` sizes, or into one query if neither is given.
+    """Return n rows grouped by `qid`, by `group` sizes, or as one query if neither is given.
 
     Without either, many documents raise a warning, because qid was probably forgotten.
     """
@@ -211,7 +211,7 @@ def _check_ids(n: int, qid: ArrayLike) -> NDArray[Any]:
 
 
 def _from_list(ids: Sequence[Any]) -> NDArray[Any]:
-    """Return an array of the ids as they are."""
+    """Return the ids as an array that keeps their values: of objects if NumPy would change them."""
     types = set(map(type, ids))
     if len(types) <= 1 and tuple not in types:
         array = np.asarray(ids)
@@ -226,7 +226,7 @@ def _from_list(ids: Sequence[Any]) -> NDArray[Any]:
 
 
 def numbered(ids: Iterable[Any], number_of: dict[Any, int]) -> Integers:
-    """Return the number of each id; a new id gets the next number."""
+    """Return the number of each id in `number_of`, to which new ids are added."""
     try:
         return np.array([number_of.setdefault(i, len(number_of)) for i in ids], dtype=np.int64)
     except TypeError as error:

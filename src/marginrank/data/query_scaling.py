@@ -110,7 +110,7 @@ def _ranks(X: Floats, queries: Documents) -> Floats:
 
 
 def _mean_places(begins: Booleans) -> Floats:
-    """Return the mean position of each run of ties, along the first axis."""
+    """Return the mean position of each entry's run of ties, along the first axis."""
     n = len(begins)
     places = np.arange(n).reshape(-1, *[1] * (begins.ndim - 1))
     first = np.maximum.accumulate(np.where(begins, places, 0), axis=0)

@@ -130,7 +130,7 @@ class RankingData(AlignedWhenUnpickled):
 
     @classmethod
     def _from_parts(cls, parts: DataParts) -> Self:
-        """Return an instance with parts that were checked before."""
+        """Return an instance with these attributes, which must be validated already."""
         self = cls.__new__(cls)
         vars(self).update(parts._asdict())
         return self
@@ -340,7 +340,7 @@ class RankingData(AlignedWhenUnpickled):
 
     @cached_property
     def matrix(self) -> _core.Matrix:
-        """X for the kernels; indices of CSR are checked on first access."""
+        """X as a matrix of the native kernels; indices of CSR are checked on first access."""
         return as_matrix(self.X)
 
     def _by_query(self, weights: ArrayLike | None) -> Floats | None:
@@ -411,7 +411,7 @@ def as_ranking_data(
     allow_nan: bool = False,
     n_jobs: int | None = None,
 ) -> RankingData:
-    """Return X if it is a RankingData, else a RankingData of all arguments.
+    """Return X if it is a RankingData, else a RankingData made from all arguments.
 
     Raise ValueError if an argument is given in addition to a RankingData, or if values are missing
     and `allow_nan` is False.

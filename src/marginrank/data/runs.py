@@ -1,7 +1,7 @@
 """Runs and relevance judgments (qrels), joined by query and document.
 
-A run is what a system retrieved, ``{query: {document: score}}``; qrels are what people judged,
-``{query: {document: label}}``. These are the dictionaries of pytrec_eval and of ranx's JSON files.
+A run holds the documents that a system retrieved, ``{query: {document: score}}``; qrels hold
+relevance labels, ``{query: {document: label}}``. pytrec_eval and ranx's JSON files use the same.
 """
 
 from collections.abc import Mapping, Sequence
@@ -110,7 +110,7 @@ class RetrievedFeatures(NamedTuple):
 def retrieved_features(
     runs: Mapping[str, Any], qrels: Any, depth: int, unjudged: str
 ) -> RetrievedFeatures:
-    """Return score, rank and absence of each document in the first `depth` of each run."""
+    """Return the documents in the first `depth` of any run, with features of each run."""
     if not runs:
         raise ValueError("runs is empty; pass at least one run, as in {'bm25': run}.")
     depth = check_integer("depth", depth, at_least=1)
@@ -146,7 +146,7 @@ def run_of(queries: NDArray[Any], documents: Sequence[str] | None, scores: Array
 
 
 def _signal_columns(scores: Floats, query: NDArray[Any], depth: int) -> tuple[Floats, ...]:
-    """Return score, rank and absence; absent documents have the lowest score and the last rank."""
+    """Return three features of a run: score, rank, and whether it lacks the document."""
     missing = np.isneginf(scores)
     rank = np.full(scores.size, depth + 1.0)
     filled = np.where(missing, 0.0, scores)

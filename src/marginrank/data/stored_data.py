@@ -1,4 +1,4 @@
-"""Data of a store with X on disk, and parts of it."""
+"""RankingData whose X stays on disk in a store, and consecutive parts of it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -20,12 +20,12 @@ def open_stored(folder: Path, *, verify: bool = True) -> RankingData:
 
 
 def left_on_disk(data: RankingData) -> RankingData:
-    """Return data of a store with X on disk."""
+    """Return data that were opened from a store, with X left on disk."""
     return RankingData._from_parts(data._parts()._replace(X=data.stored))
 
 
 def between(data: RankingData, first: int, last: int, X: Any) -> RankingData:
-    """Return the queries from `first` to `last`, with the rows X.
+    """Return the data of the queries from `first` to `last`; X holds their features.
 
     The rows of each query must be contiguous.
     """

@@ -156,7 +156,7 @@ class _Model:
     heavy_tail: float
 
     def draw_factors(self, rng: np.random.Generator, qid: Integers, dtype: Any) -> NDArray[Any]:
-        """Return the factors of some documents, with the offsets of their queries."""
+        """Return random factors of the documents with these queries, plus the queries' offsets."""
         factors = rng.standard_normal((qid.size, self.offset.shape[1]), dtype=dtype)
         factors *= math.sqrt(self.correlation)
         factors += self.offset[qid]
@@ -261,7 +261,7 @@ def _draw_sparse(
 def _draw_sparse_block(
     rng: np.random.Generator, model: _Model, hits: Floats, qid: Integers, dtype: Any
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return values, columns, number of entries per row, and utility of some documents."""
+    """Return random rows of CSR: values, columns, number of entries per row, and utilities."""
     # Poisson hits of mean -log(1 - p_j) hit a cell at least once with probability p_j, so merging
     # duplicates yields independent entries without visiting empty cells.
     row = np.repeat(np.arange(qid.size), rng.poisson(hits[-1], size=qid.size))

@@ -19,7 +19,7 @@ EXACT_INTEGERS = 2**53  # float64 does not represent all larger integers
 
 
 def check_features(X: Any, *, missing: bool = False) -> Any:
-    """Return X in a form that the kernels read, without a copy if it has that form.
+    """Return X in a form that the native kernels read, without a copy if it has that form.
 
     Dense: float32 or float64 with contiguous rows. Sparse: CSR with sorted, unique indices. NaN is
     left to the caller. Other missing values, such as None, pandas.NA or masked entries, become NaN
@@ -79,7 +79,7 @@ def _check_no_dates(X: Any) -> None:
 def real_array(
     values: Any, name: str, wrong_type: type[Exception] = ValueError, *, missing: bool = False
 ) -> NDArray[Any]:
-    """Return an array of real numbers of any type, perhaps Python objects.
+    """Return `values` as an array of real numbers of any dtype, perhaps Python objects.
 
     Missing values other than NaN become NaN with `missing` and otherwise raise ValueError.
     """
@@ -138,7 +138,7 @@ def _check_objects(array: NDArray[Any], name: str, columns: Any) -> None:
 
 
 def _column_of(at: int, shape: tuple[int, ...], columns: Any) -> str:
-    """Return the column of an entry of a matrix or data frame, as part of a message."""
+    """Return the text that names the column of flat index `at`, as part of a message."""
     if len(shape) != 2:
         return ""
     column = at % shape[1]
@@ -244,7 +244,7 @@ def check_not_empty(shape: tuple[int, ...]) -> None:
 
 
 def as_matrix(X: Any) -> _core.Matrix:
-    """Return checked features as a matrix of the kernels."""
+    """Return X, which must be validated already, as a matrix of the native kernels."""
     if sp.issparse(X):
         return _core.Matrix.csr(X.data, X.indices, X.indptr, X.shape[1])
     return _core.Matrix.dense(X)
@@ -271,7 +271,7 @@ def not_finite(values: NDArray[Any]) -> Any:
 
 
 def find_bad(X: Any, is_bad: Callable[[NDArray[Any]], Any]) -> tuple[int, int, float] | None:
-    """Return row, column and value of the first bad entry, or None."""
+    """Return row, column and value of the first entry for which `is_bad`, or None."""
     if sp.issparse(X):
         bad = np.flatnonzero(is_bad(X.data[: X.indptr[-1]]))
         return (*_index_of_entry(X, int(bad[0])), float(X.data[bad[0]])) if bad.size else None
@@ -348,7 +348,7 @@ def check_exact_labels(y: Any, n: int) -> NDArray[Any]:
 
 
 def in_order(labels: NDArray[Any]) -> Floats:
-    """Return checked labels as float64, integers as their ranks."""
+    """Return validated labels as float64 of the same order; integers become their ranks."""
     if labels.dtype == np.float64:
         return labels
     return np.unique(labels, return_inverse=True)[1].astype(np.float64)

@@ -1,5 +1,5 @@
 """Exports of models to search engines, databases and programs.
 
-``registry.py`` lists the targets. Each is a function in ``targets/`` from the terms of a model to
-files; ``engines.py`` runs these files, so every export can be verified.
+``registry.py`` lists the *targets*: the systems that can run an exported model. A target's function
+in ``targets/`` writes the files; ``engines.py`` runs them, so every export can be verified.
 """

@@ -1,4 +1,8 @@
-"""Engines that run exports, and references that implement the documented arithmetic of others."""
+"""Functions that score documents with exported files, one per target.
+
+Each runs an *engine*, a program that reads the files. If there is none to install, it is a
+*reference*: an implementation of the engine's documented arithmetic.
+"""
 
 import ctypes
 import json
@@ -62,7 +66,7 @@ fs.writeSync(1, new Uint8Array(scores.buffer));
 
 @dataclass(frozen=True)
 class EngineDocuments:
-    """Documents with named features, as input of an engine."""
+    """Documents to score with an engine: a feature matrix and the feature names."""
 
     X: Floats  # documents × features, NaN where a feature is missing
     names: tuple[str, ...]  # of the features
@@ -73,12 +77,12 @@ class EngineDocuments:
         return {name: place for place, name in enumerate(self.names)}
 
     def column(self, name: str) -> Floats:
-        """Return a feature, 0 where it is missing."""
+        """Return the values of a feature, 0 where it is missing."""
         values = self.X[:, self.places[name]]
         return np.where(np.isnan(values), 0.0, values)
 
     def filled(self) -> Floats:
-        """Return all features, 0 where one is missing."""
+        """Return X with 0 for missing values."""
         return np.where(np.isnan(self.X), 0.0, self.X)
 
 
@@ -95,7 +99,7 @@ class EngineRun:
 
 
 def c(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Compile the function and call it."""
+    """Compile the exported C function and return its scores."""
     compiler = _find("cc", "a C compiler")
     (name,) = re.findall(r"^double (\w+)_score\(", files[""].decode(), re.MULTILINE)
     with tempfile.TemporaryDirectory() as folder:
@@ -111,7 +115,7 @@ def c(files: Files, documents: EngineDocuments) -> EngineRun:
 
 
 def java(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Compile the class and run it."""
+    """Compile the exported Java class and return its scores."""
     compiler, machine = _find("javac", "a JDK"), _find("java", "a JDK")
     (name,) = re.findall(r"^public final class (\w+) ", files[""].decode(), re.MULTILINE)
     with tempfile.TemporaryDirectory() as folder:
@@ -126,7 +130,7 @@ def java(files: Files, documents: EngineDocuments) -> EngineRun:
 
 
 def javascript(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Run the function in node."""
+    """Run the exported JavaScript function in Node.js and return its scores."""
     node = _find("node", "node")
     with tempfile.TemporaryDirectory() as folder:
         model, main = Path(folder, "model.js"), Path(folder, "main.js")
@@ -138,7 +142,7 @@ def javascript(files: Files, documents: EngineDocuments) -> EngineRun:
 
 
 def python(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Run the function of the module, in a namespace of its own."""
+    """Run the exported Python function, in a separate namespace, and return its scores."""
     namespace: dict[str, object] = {}
     exec(compile(files[""], "model.py", "exec"), namespace)
     score = namespace["score"]
@@ -163,7 +167,7 @@ def _run(*command: str, given: bytes | None = None) -> bytes:
 
 
 def sqlite(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Run the statement in SQLite."""
+    """Run the exported SQL statement in SQLite and return its scores."""
     columns = [sql_quoted(documents.names[place]) for place in documents.used]
     rows = documents.X[:, documents.used].tolist()  # SQLite stores NaN as NULL
     with closing(sqlite3.connect(":memory:")) as database:
@@ -175,17 +179,17 @@ def sqlite(files: Files, documents: EngineDocuments) -> EngineRun:
 
 
 def duckdb(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Run the statement in DuckDB."""
+    """Run the exported SQL statement in DuckDB and return its scores."""
     return _in_duckdb(files[""].decode(), documents)
 
 
 def postgresql(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Run the statement in DuckDB, which reads this part of PostgreSQL's language."""
+    """Run the statement for PostgreSQL in DuckDB, which supports the SQL that exports use."""
     return _in_duckdb(files[""].decode(), documents, instead_of="PostgreSQL")
 
 
 def dialect(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Run the statement in DuckDB, translated by sqlglot."""
+    """Run the statement for another SQL dialect in DuckDB, translated by sqlglot."""
     sqlglot = require("sqlglot", "sql")
     written_for = files["dialect"].decode()
     tree = sqlglot.parse_one(files[""].decode(), read=written_for)
@@ -216,7 +220,7 @@ def _last_column(rows: list[Any]) -> Floats:
 
 
 def onnx(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Score with onnxruntime, in the precision of the graph."""
+    """Score with onnxruntime, in the precision of the ONNX graph."""
     runtime = require("onnxruntime", "verify")
     session = runtime.InferenceSession(files[""], providers=["CPUExecutionProvider"])
     (given,) = session.get_inputs()

@@ -1,4 +1,4 @@
-"""Exports of models: the files of a target."""
+"""Export a model: create the files that a target reads, and write them."""
 
 import os
 from pathlib import Path
@@ -14,7 +14,7 @@ from marginrank.export.sums import Model, check_numbers, sum_over
 from marginrank.export.text import LARGEST_FLOAT32
 from marginrank.models import AdditiveModel, KernelModel, LinearModel
 
-Files = dict[str, bytes]  # by the part of the name before the ending: "" for the main file
+Files = dict[str, bytes]  # contents; the key is put into the file name, "" for the main file
 
 KINDS = {"linear": LinearModel, "additive": AdditiveModel, "kernel": KernelModel}
 FEWER = {
@@ -32,7 +32,7 @@ def export_files(
     names: Names | None = None,
     offset: float = 0.0,
 ) -> Files:
-    """Return the files of a model for a target.
+    """Return the contents of the files that a target needs to score with a model.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def export_files(
     to : str
         One of :data:`~marginrank.export.registry.TARGETS`; "sql" with a dialect, as in "sql:mysql".
     name : str
-        Name of the model there: letters, digits and ``_``.
+        Name of the model in the target: letters, digits and ``_``.
     names : list of str, or dict of str to str, optional
         One name per feature, or new names for some features.
     offset : float
@@ -50,7 +50,8 @@ def export_files(
     Returns
     -------
     dict of str to bytes
-        The main file under "", others under the part of their names before the ending.
+        The main file under the key "". Other keys are inserted into the name of the main file:
+        "features" is written to model.features.json if the main file is model.json.
 
     Raises
     ------
@@ -105,7 +106,7 @@ def export_files(
 
 
 def check_taken(model: Model, to: str) -> str:
-    """Return the kind of a model; raise ValueError if the target does not support it."""
+    """Return the kind of a model, a key of KINDS; raise ValueError if `to` does not support it."""
     kind = next(name for name, cls in KINDS.items() if isinstance(model, cls))
     if kind in find_target(to)[0].takes:
         return kind
@@ -115,12 +116,12 @@ def check_taken(model: Model, to: str) -> str:
 
 
 def counts_in(model: Model) -> dict[str, int]:
-    """Return the number of nonzero terms of each kind."""
+    """Return the number of nonzero weights, curves and interactions, or landmarks by name."""
     return sum_over(model, names_of(model, None)).counts
 
 
 def write_files(path: str | os.PathLike[str], files: Files) -> list[str]:
-    """Write the files of an export, the main one to `path` and the others beside it."""
+    """Write the files of an export, the main one to `path`, and return all paths."""
     paths = paths_of(path, files)
     for place, content in zip(paths, files.values(), strict=True):
         with atomic_write(place) as file:
@@ -150,6 +151,6 @@ def offset_above_zero(scores: Floats) -> float:
     """Return an offset that makes scores positive, for engines that reject negative ones."""
     if not scores.size:
         return 0.0
-    # A new document may score as far below the lowest as that is below the highest.
+    # Leaves room for new documents: as far below the lowest score as the highest is above it.
     room = np.ptp(scores) or abs(scores.min())
     return float(room - scores.min())

@@ -61,7 +61,7 @@ def check_names(names: Iterable[str]) -> None:
 def check_distinct(
     names: Sequence[str], key: Callable[[str], str] = str, system: str = "the target"
 ) -> None:
-    """Raise ParameterError if a system cannot distinguish two names."""
+    """Raise ParameterError if two names are equal for a system, which compares their `key`."""
     seen: dict[str, str] = {}
     for name in names:
         other = seen.get(key(name))
@@ -76,19 +76,19 @@ def check_distinct(
 
 
 def check_not_found(names: Iterable[str], pattern: re.Pattern[str], why: str) -> None:
-    """Raise ParameterError if a pattern is found in a name."""
+    """Raise ParameterError, with the reason `why`, if a name matches a pattern anywhere."""
     for name in names:
         if pattern.search(name):
             raise _unfit(name, why)
 
 
 def check_no_reordering(names: Iterable[str]) -> None:
-    """Raise ParameterError if a name makes editors show other text than is run."""
+    """Raise ParameterError if a name has Unicode controls that reorder the displayed code."""
     check_not_found(names, REORDERING, "it would display the text after it in another order")
 
 
 def check_longest(names: Iterable[str], n_bytes: int, system: str) -> None:
-    """Raise ParameterError if a system would truncate a name."""
+    """Raise ParameterError if a name has more than `n_bytes`, which a system would truncate."""
     for name in names:
         if len(name.encode()) > n_bytes:
             raise _unfit(name, f"names in {system} have at most {n_bytes} bytes")
@@ -103,7 +103,7 @@ def _unfit(name: str, why: str) -> ParameterError:
 
 
 def shown(name: str) -> str:
-    """Quote a name in ASCII for a message; a long one is truncated."""
+    """Return a name quoted in ASCII for a message, truncated if it is long."""
     return ascii(name if len(name) <= 40 else name[:40] + "...")
 
 
@@ -132,7 +132,7 @@ def identifiers(names: Sequence[str]) -> list[str]:
 
 
 def unused(name: str, folded: Collection[str]) -> str:
-    """Return a name that is not among case-folded ones, with a number appended if needed."""
+    """Return `name`, with a number appended if it is among the case-folded names in use."""
     candidate, number = name, 1
     while candidate.casefold() in folded:
         number += 1
@@ -141,33 +141,33 @@ def unused(name: str, folded: Collection[str]) -> str:
 
 
 def sql_quoted(name: str) -> str:
-    """Quote an identifier of standard SQL."""
+    """Return a name as a quoted identifier of standard SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def xml_quoted(text: str) -> str:
-    """Quote the value of an attribute; line breaks are kept."""
+    """Return a text as a quoted XML attribute value; line breaks are kept."""
     return quoteattr(text, {sign: f"&#{ord(sign)};" for sign in REORDERING.findall(text)})
 
 
 def javascript_quoted(text: str) -> str:
-    """Quote a string in ASCII, such that it is safe inside a script element."""
+    """Return a JavaScript string literal in ASCII, safe inside an HTML script element."""
     return json.dumps(text).replace("<", "\\u003c")
 
 
 def lucene_quoted(text: str) -> str:
-    """Quote a string of a Lucene expression."""
+    """Return a text as a string literal of a Lucene expression."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def c_quoted(text: str) -> str:
-    """Quote the UTF-8 of a string."""
+    """Return a C string literal with the text in UTF-8."""
     # Question marks are escaped, because trigraphs begin with them.
     return '"' + "".join(_escaped(byte, '"\\?') for byte in text.encode()) + '"'
 
 
 def java_quoted(text: str) -> str:
-    """Quote a string in ASCII."""
+    """Return a Java string literal in ASCII."""
     # Java decodes \u before it reads strings, so an escaped line break would end the line. Hence
     # octal codes for control characters, and \u only outside ASCII.
     units = struct.iter_unpack(">H", text.encode("utf-16-be"))
@@ -176,7 +176,7 @@ def java_quoted(text: str) -> str:
 
 
 def _escaped(code: int, special: str) -> str:
-    """Return a character of a string in C or Java, or its octal code."""
+    """Return a character as it is written in a C or Java string: itself, or escaped."""
     if chr(code) in special:
         return "\\" + chr(code)
     return chr(code) if 0x20 <= code < 0x7F else f"\\{code:03o}"

@@ -9,7 +9,7 @@ KERNELS_TOO = ("linear", "additive", "kernel")
 
 
 class Limit(NamedTuple):
-    """The largest number of features that a model may use, and the reason."""
+    """The largest number of features that a target supports, and the reason."""
 
     features: int
     reason: str
@@ -18,10 +18,10 @@ class Limit(NamedTuple):
 class Target(NamedTuple):
     """A system that models can be exported to."""
 
-    write: str  # module and function in targets/, from a Sum to files
+    write: str  # module and function in targets/ that turns a Sum (see sums.py) into files
     run: str  # function in engines.py that scores documents with the files
     precision: Literal["float64", "float32"] = "float64"  # of features and scores
-    missing: str = "NaN"  # values that count as missing: 0, except that curves have a value
+    missing: str = "NaN"  # its form of missing values; they count as 0, or as the curve says
     takes: tuple[str, ...] = ("linear",)  # kinds of models
     by_name: bool = True  # whether features are found by name rather than by position
     has_offset: bool = True  # whether a constant can be added to scores

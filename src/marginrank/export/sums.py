@@ -1,4 +1,8 @@
-"""The mathematical form of a model: a sum over named features of weights, curves or kernels."""
+"""The mathematical form of a model: a sum over named features of weights, curves or kernels.
+
+A curve or grid is given by its values at *nodes*: for each of its features, one node for missing
+values, then one per knot or category. A *place* is the position of a feature, from 0.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,7 +43,7 @@ class Sum(Generic[Entry]):
 
     @property
     def places(self) -> tuple[int, ...]:
-        """Positions of the features in use, ascending."""
+        """Positions of the features that the terms use, ascending."""
         return tuple(range(len(self.features)))
 
     @property
@@ -49,7 +53,7 @@ class Sum(Generic[Entry]):
 
 @dataclass(frozen=True)
 class Term:
-    """A feature with a nonzero weight."""
+    """A feature and its nonzero weight."""
 
     place: int  # among all features, from 0
     name: str
@@ -68,7 +72,7 @@ class WeightedSum(Sum[Term]):
         return tuple(term.place for term in self.terms)
 
     def listed(self) -> tuple[Term, ...]:
-        """Return the terms, or one of weight 0 for systems that require at least one."""
+        """Return the terms, or one term of weight 0 for systems that require at least one."""
         return self.terms or (Term(0, self.features[0], 0.0),)
 
     def flat(self) -> dict[str, list[str]]:
@@ -90,7 +94,7 @@ class CurveAxis:
 
 @dataclass(frozen=True)
 class CurveTerm:
-    """A feature with a curve that is not zero everywhere."""
+    """A feature and its curve, which is not zero everywhere."""
 
     place: int  # among all features, from 0
     name: str
@@ -107,7 +111,7 @@ class CurveTerm:
 
 @dataclass(frozen=True)
 class GridTerm:
-    """Two features with a function of both that is not zero everywhere."""
+    """Two features and a function of both, which is not zero everywhere."""
 
     axes: tuple[CurveAxis, CurveAxis]
     at_nodes: Floats  # rows of the first feature, columns of the second
@@ -116,7 +120,7 @@ class GridTerm:
 
     @property
     def columns(self) -> list[Curve]:
-        """Curves of the first feature, one for each grid point of the second."""
+        """Curves of the first feature, one per node of the second."""
         return _curves_on(self.axes[0], self.at_nodes.T)
 
     @property
@@ -139,10 +143,10 @@ class CurveSum(Sum[CurveTerm]):
     """A score: offset + Σ curve(feature) + Σ grid(feature, other feature).
 
     Curves and grids have values for missing features. Targets use the operations of `predict` in
-    their order. With the first knot above x, but not an outer one, and the knot before it, a curve
-    is ``left + (x - knot) / (next_knot - knot) * (right - left)``. A grid does so in the two rows
-    around x, along the other feature, and then between the rows. Beyond the outer knots it is
-    constant, while curves continue straight.
+    the same order. Let x be between `knot` and `next_knot`, where a curve is `left` and `right`:
+    its value is ``left + (x - knot) / (next_knot - knot) * (right - left)``. A grid is interpolated
+    in the two rows around x, along the other feature, and then between the rows. Beyond the outer
+    knots a grid is constant; a curve continues with the line of the outer two knots.
     """
 
     grids: tuple[GridTerm, ...] = ()
@@ -157,11 +161,11 @@ class CurveSum(Sum[CurveTerm]):
         return tuple(sorted({axis.place for term in terms for axis in term.axes}))
 
     def listed(self) -> tuple[CurveTerm, ...]:
-        """Return the curves, or a zero one for languages without empty arrays."""
+        """Return the curves, or one zero curve for languages without empty arrays."""
         return self.terms or (CurveTerm(0, self.features[0], NOTHING),)
 
     def flat(self) -> dict[str, list[str]]:
-        """Return curves and grids as arrays of numbers.
+        """Return all curves and grids as a few flat arrays of numbers, by array name.
 
         Each curve has one axis, then each grid has two. The knots of axis k are from starts[k] to
         starts[k + 1]. The values at the nodes of all curves come first, then the values of grids,
@@ -181,7 +185,7 @@ class CurveSum(Sum[CurveTerm]):
 
 @dataclass(frozen=True)
 class Landmark:
-    """A document that others are compared with, after centering and scaling."""
+    """A training document at which the kernel is evaluated, after centering and scaling."""
 
     weight: float  # of the kernel with it
     features: Floats
@@ -207,7 +211,7 @@ class KernelSum(Sum[Landmark]):
         return {"landmarks": len(self.terms)}
 
     def listed(self) -> tuple[Landmark, ...]:
-        """Return the landmarks, or one of weight 0 for systems without empty matrices."""
+        """Return the landmarks, or one landmark of weight 0 for systems without empty matrices."""
         return self.terms or (Landmark(0.0, np.zeros(len(self.features))),)
 
 
@@ -227,7 +231,7 @@ def sum_over(
     offset: float = 0.0,
     dialect: str | None = None,
 ) -> Sum[Any]:
-    """Return the nonzero terms of a model."""
+    """Return a model as a Sum of its nonzero terms."""
     names = tuple(features)
     if isinstance(model, AdditiveModel):
         curves = tuple(
@@ -295,7 +299,7 @@ def check_numbers(model: Model) -> None:
 
 
 def _has_finite_steps(axes: Sequence[Floats], values: Floats) -> bool:
-    """Whether numbers and the differences of neighbors are finite."""
+    """Whether knots, values and the differences between neighbors are finite."""
     with np.errstate(over="ignore", invalid="ignore"):
         steps = [
             *(np.diff(knots) for knots in axes),

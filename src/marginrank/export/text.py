@@ -18,17 +18,17 @@ GROUP = 16  # terms per parenthesis; longer sums nest too deeply for some parser
 
 
 def exact(value: float) -> str:
-    """Return up to 17 digits with a point or an exponent, which no language reads as an integer."""
+    """Return a number as text that reads back exactly, and not as an integer in any language."""
     return repr(float(value))
 
 
 def scientific(value: float) -> str:
-    """Return 17 digits with an exponent, for systems that read other numbers as decimals."""
+    """Return a number with 17 digits and an exponent: SQL systems read others as DECIMAL."""
     return f"{value:.16e}"
 
 
 def sum_of(terms: Sequence[str], empty: str, indent: str = "  ") -> str:
-    """Return a sum of terms, nested in groups of 16: four levels for ten thousand terms."""
+    """Return the text of a sum, in nested parentheses of at most 16 terms."""
     if not terms:
         return empty
     while len(terms) > GROUP:
@@ -43,5 +43,5 @@ def entry_lines(entries: Iterable[str], indent: str = "    ") -> str:
 
 
 def json_file(content: Any) -> bytes:
-    """Return JSON in ASCII; numbers read back exactly, and always have a point or an exponent."""
+    """Return an object as JSON in ASCII; floats read back exactly, with a point or exponent."""
     return (json.dumps(content, indent=1, allow_nan=False) + "\n").encode("ascii")

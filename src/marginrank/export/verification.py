@@ -17,7 +17,7 @@ from marginrank.models import KernelModel
 
 
 class VerificationError(ValueError):
-    """The scores of an export are not finite."""
+    """Raised if the scores of an export are not finite."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Verification:
 
     @property
     def failure(self) -> str | None:
-        """Why the export must not be used, or None."""
+        """The reason why the export must not be used, or None."""
         if self.negative_scores:
             return (
                 f"{self.negative_scores:,} of {self.documents:,} scores are negative, which the "

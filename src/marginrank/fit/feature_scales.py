@@ -177,7 +177,7 @@ def _sparse_moments(block: Any, shift: Floats) -> tuple[Floats, Floats]:
 
 
 def _squares_of_query(X: Any, documents: Documents, first: int, last: int) -> Floats:
-    """Return the sums of squared deviations in a query of any length."""
+    """Return, by feature, the sum of squared deviations from the mean in one query."""
     group = _Group.beginning_with(_rows(X, documents, first, first + 1))
     for start, stop in _heights(X, last - first):
         group.add(_rows(X, documents, first + start, first + stop))
@@ -185,7 +185,7 @@ def _squares_of_query(X: Any, documents: Documents, first: int, last: int) -> Fl
 
 
 def _dense_squares(block: Any, offsets: Integers) -> Floats:
-    """Return the sums of squared deviations from the means of the queries in some rows."""
+    """Return, by feature, the sum over the queries of a block of squared deviations."""
     sizes = np.diff(offsets)
     apart = block - np.repeat(block[offsets[:-1]].astype(np.float64), sizes, axis=0)
     n_rows = block.shape[0]
@@ -197,9 +197,9 @@ def _dense_squares(block: Any, offsets: Integers) -> Floats:
 
 
 def _sparse_squares(block: Any, offsets: Integers) -> Floats:
-    """Return the same for sparse rows.
+    """Return the sums of :func:`_dense_squares` for sparse rows.
 
-    Sorted by column and row, the entries of a query in a column are adjacent: a cell.
+    Sorted by column and row, the entries of a query in a column are adjacent: they form a cell.
     """
     by_column = block.tocsc()
     values = by_column.data.astype(np.float64, copy=False)
@@ -267,7 +267,7 @@ def _heights(X: Any, n_rows: int) -> Iterator[tuple[int, int]]:
 
 
 def _blocks_of_queries(X: Any, documents: Documents) -> Iterator[Integers]:
-    """Yield the offsets of the queries of each block of whole queries."""
+    """Yield, for each block of whole queries, the offsets of its queries."""
     offsets, height, first = documents.offsets, _height(X), 0
     while first < documents.n_queries:
         last = int(np.searchsorted(offsets, offsets[first] + height, side="right")) - 1

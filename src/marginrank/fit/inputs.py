@@ -36,8 +36,8 @@ from marginrank.operators.native import native_matrix
 from marginrank.operators.parts.matrix import FitMemory, OnRead, StreamedMatrix
 from marginrank.solvers.smooth.preconditioner import HESSIAN_FEATURES, MOST_DOCUMENTS_IF_HARD
 
-STATE_BYTES = 112  # per document, that any solver keeps
-SHARE_OF_FREE = 0.8  # of the free memory, for a fit without a limit
+STATE_BYTES = 112  # per document, for the state of any solver
+SHARE_OF_FREE = 0.8  # share of the free memory that a fit without a limit may use
 # Launching the operations of a product takes a GPU about a millisecond, in which the native
 # kernels read about this much of X.
 SMALL_BYTES = 16 << 20
@@ -57,12 +57,12 @@ class OpenedData(NamedTuple):
 
 
 def is_path(source: Any) -> bool:
-    """Whether an argument is a path, of a store."""
+    """Whether an argument is a path (to a store) rather than data."""
     return isinstance(source, (str, os.PathLike))
 
 
 def open_documents(source: Any, memory_limit: int | float | str | None = None) -> OpenedData:
-    """Open the store at a path for a fit, or take a RankingData.
+    """Return the data of a fit: the store at a path, opened, or the given RankingData.
 
     With a limit, a number of bytes or a size such as "2GB", X stays on disk. Without one it stays
     there if it does not fit in memory.
@@ -102,7 +102,7 @@ def open_documents(source: Any, memory_limit: int | float | str | None = None) -
 
 
 def facts_of(matrix: Matrix) -> StreamFacts | None:
-    """Return how much of X was read so far, if it stays on disk."""
+    """Return the rows and bytes of X read so far if it stays on disk, else None."""
     if not isinstance(matrix, StreamedMatrix):
         return None
     reader = matrix.reader
@@ -233,7 +233,7 @@ def matrix_for(
 
 
 class Preferences(NamedTuple):
-    """Pairs and the loss on them."""
+    """A set of pairs with weights, and the loss on each pair."""
 
     pairs: PairSet
     loss: Loss

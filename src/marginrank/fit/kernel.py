@@ -105,7 +105,7 @@ def choose_landmarks(
 
 @dataclass(frozen=True)
 class KernelMap:
-    """The kernel PCA map of some landmarks.
+    """The kernel PCA map ψ for given landmarks.
 
     Examples
     --------

@@ -92,7 +92,7 @@ class RidgeParameters(LinearDeclaration):
 
     @property
     def cost(self) -> Any:
-        """The pair_cost; for an NDCG objective, the one of the first round."""
+        """The pair_cost of the fit; for an NDCG objective, of its first problem."""
         return self.pair_cost if ndcg_cutoff(self.objective) is None else "ndcg"
 
     @property
@@ -175,9 +175,10 @@ def solve_in_rounds(
     w0: Floats | None,
     callback: Callback | None,
 ) -> Solution:
-    """Minimize an objective; for NDCG, solve further problems on the same matrix.
+    """Minimize an objective; for NDCG, a sequence of objectives (see :mod:`marginrank.fit.rounds`).
 
-    `solve` takes an objective, a start and a callback; `score` returns scores by row of the data.
+    `solve` takes an objective, initial weights and a callback; `score` maps weights to one score
+    per row of the data.
     """
     k = ndcg_cutoff(parameters.objective)
     if k is None:
@@ -271,7 +272,7 @@ def _evaluated_on_host(
 
 
 def _so_far(objective: Objective) -> SolverResult | None:
-    """Return the best weights before an I/O error, or None."""
+    """Return the best iterate before an I/O error as a result, or None."""
     w, history = objective.journal.w, objective.journal.history
     if w is None or not history:
         return None

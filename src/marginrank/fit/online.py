@@ -65,10 +65,10 @@ def fit_online(
 ) -> LinearModel:
     """Fit a linear model by passes over data that may come in chunks.
 
-    `chunks` is called once per pass. A `stream` is read once to count its contents, unless they are
-    `found` already, once per pass, during which the objective is only estimated, and once more for
-    the objective. `pairs` and `propensity` require data in one chunk. `on_learner` is called with
-    the learner, which can continue the fit.
+    `chunks` is called once per pass. With `stream`, data are read once to count their contents
+    (unless `found` has the counts), once per pass, in which the objective is only estimated, and
+    once more for the objective. `pairs` and `propensity` require data in one chunk. `on_learner` is
+    called with the learner, which can continue the fit.
     """
     if stream:
         parameters.check_stream()
@@ -177,7 +177,7 @@ def _hold_out(
     stream: bool,
     pairs: PairList | None,
 ) -> tuple[Booleans | None, _Validator | None]:
-    """Return the held-out queries and the validator, each or None."""
+    """Return a mask of the queries to hold out, and the validator; both may be None."""
     if validation is not None:
         return None, _Validator(validation, parameters.scoring)
     if not parameters.early_stopping:
@@ -317,7 +317,7 @@ class _Passes:
         return StopReason.STALLED if gain * passes / window <= tol * self._lowest[-1] else None
 
     def _estimate(self) -> float:
-        """Return the pair scale times the mean value of the batches of this pass."""
+        """Return an estimate of the objective, from the values of the batches of this pass."""
         sgd = self._learner.sgd
         value, weight = sgd.value - self._before[0], sgd.weight - self._before[1]
         self._before = sgd.value, sgd.weight

@@ -1,4 +1,4 @@
-"""Online learning: its parameters, the problems to take steps over, and the weights."""
+"""Online learning: parameters, the queries of each chunk as a StepProblem, and the learner."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -99,11 +99,11 @@ class Contents(NamedTuple):
     scale: Scale | None = None  # of the features
 
     def loss_scale(self, parameters: OnlineParameters) -> float:
-        """Return the factor of a sum over pairs in the objective."""
+        """Return the factor by which the objective multiplies the loss summed over pairs."""
         return parameters.C / (1.0 if parameters.normalization == "none" else self.weight)
 
     def pair_scale(self, parameters: OnlineParameters) -> float:
-        """Return the factor of a mean over pairs in the objective."""
+        """Return the factor by which the objective multiplies the mean loss over pairs."""
         return self.loss_scale(parameters) * self.weight
 
 
@@ -197,7 +197,7 @@ class Learner:
                 self.sgd.run(part, order, self._schedule(parameters, total), threads)
 
     def coef(self, parameters: OnlineParameters, *, total: float = 0.0) -> Floats:
-        """Return the current weights, after a step over queries that wait for one."""
+        """Return the current weights, after a step over the last, incomplete batch."""
         with serial_blas():
             sgd = self.sgd.flushed(self._schedule(parameters, total))
         return sgd.average if parameters.average else sgd.w

@@ -1,7 +1,8 @@
 """Influence of single queries on a fitted linear model: standard errors, leave-one-out scores.
 
-The weights minimize F(w) = R(w) + Σ_q L_q(w). If query q counted slightly more, the minimizer would
-move by −H⁻¹ψ_q, where H = ∇²F(w) and ψ_q is the query's share of the gradient,
+The weights minimize F(w) = R(w) + Σ_q L_q(w), regularizer plus the loss of each query. If query q
+counted slightly more, the minimizer would move by −H⁻¹ψ_q, where H = ∇²F(w) and ψ_q is the query's
+share of the gradient,
 
     ψ_q = ∇L_q(w) − m_q Σ_p ∇L_p(w).
 
@@ -98,7 +99,7 @@ class FittedPoint(NamedTuple):
 
         Without normalization it is the same for all queries with pairs.
         """
-        # With a normalization, the weight of a query is its share times C.
+        # With a normalization, the total weight of a query's pairs is its share times C.
         weights = self.pairs.weights
         counted = np.sign(weights) if self.normalization == "none" else weights
         return counted / float(np.sum(counted))
@@ -141,7 +142,7 @@ def leave_one_out(
     pairs: PairList | None = None,
     propensity: Floats | None = None,
 ) -> LeaveOneOut:
-    """Return the scores and the loss of each query without it, by one Newton step each.
+    """Return leave-one-query-out scores and loss, estimated by one Newton step per query.
 
     The arguments are as in :func:`coef_stderr`. Documents without pairs keep their scores.
     """
@@ -159,7 +160,7 @@ def leave_one_out(
 
 
 def _scores_without_query(fitted: FittedPoint) -> Floats:
-    """Return the score of each document of the pairs from the model without its query."""
+    """Return the score of each document in pairs by the model fitted without its query."""
     point = fitted.point
     objective, n = point.objective, point.w.size
     space, design = objective.space, objective.design
@@ -188,7 +189,7 @@ def _scores_without_query(fitted: FittedPoint) -> Floats:
 
 
 def _unit_diagonal(hessian: Floats) -> tuple[Floats, Floats]:
-    """Return a Hessian for features divided by `size`, and `size`, so that its diagonal is one.
+    """Return the Hessian rescaled to a diagonal of ones, and the divisors (size) of the features.
 
     The diagonal is raised by its rounding error: raw features may be collinear to all digits.
     """

@@ -30,15 +30,15 @@ CUT_SHORT = (StopReason.INTERRUPTED, StopReason.FAILED)
 
 
 class Problems(NamedTuple):
-    """The functions of a learner that :func:`fit_in_rounds` calls."""
+    """Functions of a learner, by which :func:`fit_in_rounds` makes and solves problems."""
 
-    choose: Callable[..., Preferences]  # pairs with given factors, by default of the first problem
+    choose: Callable[..., Preferences]  # pair weights -> pairs; no argument for the first problem
     solve: Callable[[Preferences, Floats | None, Callback], Solution]  # (pairs, w0, callback)
     score: Callable[[Floats], Floats]  # weights -> scores by row of the data
 
 
 class Top:
-    """NDCG@k of rankings, and the mean discount of each row over the rankings so far.
+    """Computes NDCG@k of rankings, and the mean discount of each row over the rankings so far.
 
     Documents with equal scores share the mean discount of their ranks, so results do not depend on
     the order of the rows.
@@ -73,7 +73,7 @@ class Top:
 
 
 class _Log:
-    """The histories of all problems, joined to one."""
+    """The iterations of all problems, joined to one history."""
 
     def __init__(self, callback: Callback | None) -> None:
         self.lines: list[Iteration] = []
@@ -146,7 +146,7 @@ class _Rounds:
         return w
 
     def together(self, stop: StopReason | None = None) -> Solution:
-        """Return the best solution with the history of all, and the stop reason if cut short."""
+        """Return the weights of the best problem, and its report with the history of all."""
         w, best = self.solutions[_best(self.values)]
         last = self.solutions[-1][1]
         if last.stop_reason in CUT_SHORT:
@@ -162,7 +162,7 @@ class _Rounds:
 
 
 def _best(values: list[float]) -> int:
-    """Return the index of the first of the highest values, up to rounding."""
+    """Return the index of the highest value; the first index if several are equal."""
     best = 0
     for k, value in enumerate(values):
         if exceeds(value, values[best]):

@@ -103,7 +103,7 @@ class ScaleSearch:
                 self._other.add(data)
 
     def merge(self, other: "ScaleSearch") -> None:
-        """Take the documents of another search for the same scale into account."""
+        """Add the documents of another ScaleSearch with the same parameter."""
         self._in_queries.merge(other._in_queries)
         if self._other is not None:
             self._other.merge(other._other)
@@ -183,7 +183,7 @@ def effect_message(features: Sequence[int], names: Sequence[str] | None) -> Mess
 
 @contextmanager
 def blaming_features(*, C: Any) -> Iterator[None]:
-    """Turn an error about a C that was derived from the features into one about the features."""
+    """Replace errors about a C that was derived from the features by one about the features."""
     try:
         yield
     except ParameterError as error:

@@ -1,1 +1,1 @@
-"""Text, tables and pair files in, stores and text out."""
+"""Readers and writers of data files: LETOR text, tables, pairs, runs; and builders of stores."""

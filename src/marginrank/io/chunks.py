@@ -103,7 +103,7 @@ def parsed_blocks(
     threads: int,
     progress: Progress | None = None,
 ) -> Iterator[Parsed]:
-    """Yield `take(reader)` for blocks of documents, which may split queries."""
+    """Yield `take(reader)` for each block of parsed documents; a query may span blocks."""
     reader, n_blocks = begin(), 0
     has_qid: bool | None = None  # in earlier blocks
     for source in sources:
@@ -136,7 +136,7 @@ def _line_of_document(text: bytes, first: int) -> int:
 
 
 def _chunk_taker(name: str, layout: str, threads: int) -> Callable[[_core.LetorReader], LetorText]:
-    """Return a function that returns the documents of a reader, in the layout of the first."""
+    """Return a function from a reader to its LetorText; its first call determines the layout."""
 
     def take(reader: _core.LetorReader) -> LetorText:
         nonlocal layout
@@ -152,7 +152,7 @@ def _chunk_taker(name: str, layout: str, threads: int) -> Callable[[_core.LetorR
 def _whole_queries(
     blocks: Iterator[LetorText], chunk_documents: int, n_jobs: int | None
 ) -> Iterator[RankingData]:
-    """Yield chunks that end with a query; the rest of a block begins the next chunk."""
+    """Yield chunks that end where a query ends; the rest of a block begins the next chunk."""
     seen: set[str] = set()
     rest: LetorText | None = None
     for block in blocks:
@@ -169,7 +169,7 @@ def _whole_queries(
 
 
 def query_starts(qid: NDArray[Any]) -> Integers:
-    """Return the rows whose query differs from the row above."""
+    """Return the indices of rows whose query differs from the row above."""
     return np.flatnonzero(np.concatenate([[True], qid[1:] != qid[:-1]])[: qid.size])
 
 
@@ -219,7 +219,7 @@ def _stack(above: Any, below: Any) -> Any:
 
 
 class ChunkSource:
-    """LETOR text or a store, read in chunks several times; `reading` is as in `iter_letor`."""
+    """LETOR text or a store that can be read in chunks repeatedly, with iter_letor's options."""
 
     def __init__(
         self, source: Path | Sequence[Path], *, chunk_documents: int, **reading: Any

@@ -128,7 +128,7 @@ class LetorText(NamedTuple):
     cost: Floats | None = None
 
     def to_data(self, n_jobs: int | None = None) -> RankingData:
-        """Group the documents by query."""
+        """Return the documents grouped by query, as a RankingData."""
         return RankingData(
             self.X,
             self.y,
@@ -172,7 +172,7 @@ def new_reader(
     comments: bool = False,
     allow_nan: bool = False,
 ) -> _core.LetorReader:
-    """Check the options of :func:`load_letor` and return a reader of text."""
+    """Return a native parser with options of :func:`load_letor`, which are validated."""
     float64 = check_float_dtype(dtype) == np.float64
     if n_features is not None:
         check_integer("n_features", n_features, at_least=1, at_most=MOST_FEATURES)
@@ -200,7 +200,7 @@ def feed(
     threads: int,
     lines_before: int = 0,
 ) -> None:
-    """Parse whole lines; raise an error with the position of a malformed line."""
+    """Parse the whole lines text[first:last]; raise ParameterError at a malformed line."""
     fault = reader.feed(text, first, last, threads)
     if fault is not None:
         line, column, what = fault
@@ -229,7 +229,7 @@ def assemble(
     group: ArrayLike | Path | None,
     threads: int,
 ) -> LetorText:
-    """Return the documents of a reader."""
+    """Return the documents that a reader has parsed, as LetorText."""
     check_documents(reader, name, group is not None)
     labels, lengths, ids, texts = reader.documents()
     n_rows, n_columns, n_entries, has_qid = reader.shape()
@@ -271,7 +271,7 @@ def _features(
 
 
 def sparse_features(reader: _core.LetorReader) -> Any:
-    """Return the features of a reader as CSR."""
+    """Return the features that a reader has parsed, as CSR."""
     n_rows, n_columns, *_ = reader.shape()
     values, columns, indptr = reader.csr()
     used = int(indptr[-1])
@@ -283,7 +283,7 @@ def sparse_features(reader: _core.LetorReader) -> Any:
 
 
 def smaller_layout(n_rows: int, n_columns: int, n_entries: int) -> str:
-    """Return the layout of less memory; an entry of CSR has an index and a value."""
+    """Return "dense" or "csr", whichever takes less memory; CSR also stores an index per value."""
     return "dense" if n_rows * n_columns <= 2 * n_entries else "csr"
 
 
@@ -293,7 +293,7 @@ def decode_ids(ids: list[bytes]) -> list[str]:
 
 
 def ids_of_text(texts: list[str]) -> NDArray[Any]:
-    """Return integers if all ids are plain decimal integers, else strings."""
+    """Return the ids as int64 if all are plain decimal integers, else as strings."""
     try:
         numbers = [int(t) for t in texts]
         if all(str(n) == t for n, t in zip(numbers, texts, strict=True)):
@@ -393,7 +393,7 @@ def narrowed(X: Any) -> Any:
 
 
 def float32_holds_all(values: Floats) -> bool:
-    """Return :func:`float32_holds` for any number of values, in blocks."""
+    """Return :func:`float32_holds` of an array of any size, in little memory."""
     firsts = range(0, values.size, BLOCK)
     return all(float32_holds(values[first : first + BLOCK]) for first in firsts)
 

@@ -82,7 +82,7 @@ def _columns(line: bytes) -> list[bytes]:
 
 
 def _parse(lines: bytes, width: int) -> Floats | None:
-    """Return the numbers of well-formed lines; None if a line is malformed."""
+    """Return the numbers of all lines, one row per line; None if a line is malformed."""
     match = LINES[width].match(lines)
     if match is None or match.end() < len(lines):
         return None

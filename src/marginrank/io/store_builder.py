@@ -1,4 +1,4 @@
-"""Builds a store from text or tables, with only some documents in memory at a time."""
+"""Building of a store from text or tables, with few documents in memory at a time."""
 
 import errno
 import os
@@ -50,7 +50,7 @@ DOCUMENT_BYTES = 64  # upper bound for labels, levels and offsets, without featu
 
 
 class DocumentBlock(NamedTuple):
-    """Some documents, with fields as in :class:`RankingData`; queries may span blocks.
+    """A block of documents, with fields as in :class:`RankingData`; a query may span blocks.
 
     All blocks of a data set have the same types of fields. Only costs may be absent from some.
     """
@@ -185,7 +185,7 @@ class SpilledArrays:
         self._files[name].write(np.ascontiguousarray(entries).reshape(-1).view(np.uint8).data)
 
     def append_lengths(self, name: str, lengths: Integers) -> None:
-        """Append the ends of rows of some lengths to an array that begins with 0."""
+        """Append row lengths to an array of CSR offsets, as their cumulative sums."""
         if name not in self._files:
             self.append(name, np.zeros(1, dtype=np.int64))
         ends = self._ends.get(name, 0) + np.cumsum(lengths, dtype=np.int64)
@@ -266,7 +266,7 @@ class _Spill:
     def data(
         self, group: Callable[[int], Integers] | None, layout: str, of_text: bool
     ) -> DataParts:
-        """Return all documents, checked and grouped."""
+        """Return all documents, validated and grouped by query."""
         arrays = self._arrays
         X = self._features(layout)
         given = arrays.array("y")
@@ -331,7 +331,7 @@ class _Spill:
         return Grouping(Documents(offsets, rows), ids)
 
     def _ranked(self, y: NDArray[Any], documents: Documents) -> Queries:
-        """Rank the labels within queries, some queries at a time."""
+        """Return the Queries of labels y, computed for few queries at a time."""
         by_query = []
         for _, _, ranked in ranked_ranges(y, documents, AT_A_TIME, effective_threads(None)):
             self._arrays.append("level", ranked.level)

@@ -33,13 +33,13 @@ def as_list(source: Source | Sequence[Source]) -> list[Source]:
 
 
 def name_all(sources: Sequence[Source]) -> str:
-    """Return the name of several sources in messages."""
+    """Return the text that stands for several sources in messages."""
     first = source_name(sources[0])
     return first if len(sources) == 1 else f"{first} with {len(sources) - 1} more"
 
 
 def source_name(source: Source) -> str:
-    """Return the name of a source in messages."""
+    """Return the text that stands for a source in messages: its path, "<stdin>" or "<file>"."""
     if isinstance(source, (str, os.PathLike)):
         return "<stdin>" if source == "-" else os.fspath(source)
     return str(getattr(source, "name", "<file>"))
@@ -112,7 +112,7 @@ def _chunks(stream: IO[bytes], ahead: bool) -> Iterator[bytes]:
 
 
 def decompressed(path: str, file: IO[bytes]) -> Any:
-    """Return a reader that decompresses an open file by its name, or the file."""
+    """Return a stream that decompresses `file` as the ending of `path` says, or `file`."""
     ending = _ending(path)
     if ending == ".gz":
         return gzip.open(file)
@@ -121,7 +121,7 @@ def decompressed(path: str, file: IO[bytes]) -> Any:
 
 
 def compressed(path: str, file: IO[bytes]) -> Any:
-    """Return a context manager for a writer that compresses to an open file by its name."""
+    """Return a context manager whose stream compresses to `file` as the ending of `path` says."""
     ending = _ending(path)
     if ending == ".zst":
         compressor = require("zstandard", "zstd").ZstdCompressor(write_checksum=True)

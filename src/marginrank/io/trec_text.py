@@ -151,7 +151,7 @@ def dump_run(run: ByDocument, path: Path, *, tag: str = "marginrank") -> None:
 def _load(
     source: Source, name: str, columns: str, parse: Callable[[list[str]], tuple[str, str, float]]
 ) -> ByDocument | None:
-    """Return the values of text by query and document; None if the source is JSON."""
+    """Return scores or labels by query and document from TREC text; None if it is JSON."""
     result: ByDocument = {}
     width = len(columns.split())
     for number, line in enumerate(_lines(source), 1):

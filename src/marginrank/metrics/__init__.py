@@ -1,8 +1,8 @@
 """Ranking metrics, computed query by query.
 
 Each is called as ``metric(y, scores, qid=…, per_query=False)`` and returns the mean over queries,
-or with ``per_query=True`` one value per query, in order of first appearance. A query without a
-value has nan and is excluded from the mean.
+or with ``per_query=True`` one value per query, in order of first appearance. If the metric is not
+defined for a query, its value is nan, which the mean ignores.
 """
 
 from marginrank.metrics.binary_relevance import (

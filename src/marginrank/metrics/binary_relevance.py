@@ -180,7 +180,7 @@ def auc(ranking: Ranking, *, threshold: float = 0.0) -> Floats:
 
 
 def _relevance(ranking: Ranking, threshold: float) -> tuple[Floats, Floats]:
-    """Return which documents are relevant (0 or 1, best first), and how many per query."""
+    """Return the relevance of each document (0 or 1, best first), and its sum per query."""
     above = ranking.labels > check_real("threshold", threshold)
     relevant = ranking.best_first(above.astype(np.float64))
     return relevant, ranking.total(relevant)
@@ -199,7 +199,7 @@ def _top(ranking: Ranking, k: int | None) -> Booleans:
 
 
 def _chances(ranking: Ranking, relevant: Floats, *, average_ties: bool) -> tuple[Floats, Floats]:
-    """Return the chance of relevance at each rank, and the number of relevant ones above if so."""
+    """Return, per rank, the probability of a relevant document, and if so how many are above."""
     before_each = np.cumsum(relevant) - relevant  # exact integers
     above = before_each - ranking.repeat(before_each[ranking.offsets[:-1]])
     groups = ranking.ties
@@ -214,7 +214,7 @@ def _chances(ranking: Ranking, relevant: Floats, *, average_ties: bool) -> tuple
 
 
 def _chance_of_first(ranking: Ranking, relevant: Floats) -> Floats:
-    """Return the chance of each rank to hold the first relevant document, ties in random order."""
+    """Return the probability that each rank has the first relevant document; ties are random."""
     # In a group of n tied documents, r of them relevant, a position with i others above it in the
     # group is relevant with chance r/(n − i) if none of those is.
     groups = ranking.ties

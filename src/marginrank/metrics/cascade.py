@@ -64,11 +64,11 @@ def err(ranking: Ranking, *, k: int | None = None, max_label: float | None = Non
 
 
 def _expected_stops(ranking: Ranking, satisfied: Floats, within: Booleans) -> Floats:
-    """Return the chance that a reader who reaches a group of ties stops at each of its positions.
+    """Return the probability that a reader who reaches a group of ties stops at each position.
 
-    With q = 1 − R, the reader goes on beyond position p with chance m_p, the mean of Π q over all
-    sets of p documents of the group. A document that joins n − 1 others is in a set with chance
-    p/n, so it changes the mean to
+    With q = 1 − R, the reader goes on beyond position p of the group with probability m_p, the mean
+    of Π q over all sets of p documents of the group. A document that joins n − 1 others is in a set
+    with probability p/n, so it changes the mean to
 
         m_p ← (1 − p/n) · m_p + (p/n) · q · m_{p−1}.
     """
@@ -108,11 +108,11 @@ def _expected_stops(ranking: Ranking, satisfied: Floats, within: Booleans) -> Fl
 
 
 def _beyond_positions(q: Floats, n: int, n_positions: int) -> Floats:
-    """Return the chance m_p of going on beyond each of the first positions of a group of n.
+    """Return the probability m_p that a reader goes beyond position p, for the first positions.
 
-    m_p is e_p / C(n, p), where e_p is the elementary symmetric polynomial of all q, including the
-    n − l ones that `q` of length l omits. For the first j entries it is a running sum of positive
-    terms, e_p(j) = e_p(j − 1) + q_j e_{p−1}(j − 1), divided by C(n, p) position by position.
+    In a group of n documents m_p = e_p / C(n, p), with the elementary symmetric polynomial e_p of
+    all 1 − R; `q` omits those equal to 1. For the first j documents e_p is a sum of positive terms,
+    e_p(j) = e_p(j − 1) + q_j e_{p−1}(j − 1), divided by C(n, p) position by position.
     """
     others = n - q.size  # documents with q = 1
     nobody = 1.0  # e_p(0) / C(n, p)

@@ -39,7 +39,7 @@ class Comparison(ResultTable):
     randomization_p : float
         Two-sided p-value of the paired randomization test.
     n_queries : int
-        Number of queries in which the metric has a value for both.
+        Number of queries in which the metric is defined for both rankings.
 
     See Also
     --------
@@ -161,7 +161,7 @@ def compare_values(
     confidence: float = 0.95,
     random_state: Any = 0,
 ) -> Comparison:
-    """Compare two rankings by the values of a metric in the same two or more queries."""
+    """Compare two rankings, given a metric's value per query for each; at least two queries."""
     p, interval = _t_test(a - b, confidence)
     return Comparison(
         metric=metric,
@@ -177,7 +177,7 @@ def compare_values(
 
 
 def _t_test(difference: Floats, confidence: float) -> tuple[float, tuple[float, float]]:
-    """Return the p-value of mean 0, and the confidence interval of the mean."""
+    """Return the p-value of the hypothesis that the mean is 0, and the mean's interval."""
     from scipy.special import stdtr  # scipy.stats is slow to import
 
     mean = float(np.mean(difference))
@@ -200,7 +200,7 @@ def standard_error(values: Floats) -> float:
 
 
 def _randomization_test(difference: Floats, n_resamples: int, random_state: Any) -> float:
-    """Return how often sums of differences with random signs are at least as far from 0."""
+    """Return the p-value: how often random signs give a sum at least as far from 0."""
     d = difference[difference != 0]  # the sign of 0 does not matter
     exact = d.size <= np.log2(n_resamples)
     signs: Iterable[NDArray[Any]] = _random_signs(d.size, n_resamples, random_state)

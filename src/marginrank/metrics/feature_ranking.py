@@ -163,7 +163,7 @@ def best_first(values: Floats) -> Integers:
 
 
 class _ColumnMetric:
-    """A metric with everything but the scores."""
+    """A metric with fixed labels and queries: a function of the scores alone."""
 
     def __init__(self, metric: Metric, data: RankingData) -> None:
         function, options = split_options(metric)
@@ -187,7 +187,7 @@ class _ColumnMetric:
 def _score_features(
     measure: Callable[[Floats], float], X: Any, threads: int, chance: float
 ) -> Floats:
-    """Return the values of each column and of its negative; `chance` for columns of zeros."""
+    """Return the metric of each column and of its negative; `chance` for columns of zeros."""
     if not sp.issparse(X) or X.shape[1] <= X.nnz:
         return np.array(list(_score_columns(measure, X, threads)), dtype=np.float64)
     values = np.full((X.shape[1], 2), chance)
@@ -212,7 +212,7 @@ def _score_columns(
 
 
 def _blocks(X: Any) -> Iterator[Any]:
-    """Yield matrices whose columns are cheap: X, or blocks of about as many sparse entries."""
+    """Yield X if dense, else blocks of its columns in CSC, with about equally many entries."""
     if not sp.issparse(X):
         yield X
         return

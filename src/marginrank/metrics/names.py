@@ -82,7 +82,7 @@ def order_free(metric: Metric) -> Metric:
 
 
 def split_options(metric: Metric) -> tuple[Metric, dict[str, Any]]:
-    """Return the function of a metric, and the options that are filled in."""
+    """Return the metric function inside nested partials, and the options that they set."""
     if isinstance(metric, partial):
         function, options = split_options(metric.func)
         return function, {**options, **metric.keywords}

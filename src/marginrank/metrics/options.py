@@ -1,4 +1,4 @@
-"""Shared arguments of the metrics, and the mean of their values by query."""
+"""Arguments that all metrics share, and the mean of a metric's values over queries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROUNDING = 1e-12  # relative; values that differ by less may do so by the order 
 
 
 class RankingMetric(Protocol):
-    """Type of a metric; `options` are its own."""
+    """Type of a metric; `options` are specific to each metric."""
 
     __name__: str
 
@@ -47,8 +47,8 @@ def ranking_metric(
 ) -> Callable[[Callable[..., Floats]], RankingMetric]:
     """Make a metric from a function of a Ranking that returns one value per query.
 
-    The function returns nan for a query without a value. The metric takes data, `per_query` and
-    `n_jobs` in addition to the options of the function.
+    The function returns nan for a query in which it is not defined. The metric takes data,
+    `per_query` and `n_jobs` in addition to the options of the function.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def _conventions(*, ties: str = "order", no_relevant: float | str = 0.0) -> None
 
 
 def check_cutoff(k: Any) -> int | None:
-    """Return the cut-off k, None for all documents."""
+    """Return the cut-off k, None for all documents; raise an error if it is invalid."""
     if k is None:
         return None
     if isinstance(k, bool) or not isinstance(k, numbers.Integral) or k < 1:
@@ -130,7 +130,7 @@ def ratio(part: Floats, whole: Floats) -> Floats:
 
 
 def average(values: Floats, per_query: bool) -> Value:
-    """Return the values by query, or their mean without nan."""
+    """Return the values if `per_query`, else their mean without nan."""
     if per_query:
         return values
     defined = values[~np.isnan(values)]

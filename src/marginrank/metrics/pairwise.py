@@ -132,7 +132,7 @@ def _weigh_pairs(
 
 
 class _Pairs:
-    """Weights of the pairs of documents of one query with different labels, by query."""
+    """Sums per query of the weights of pairs of documents with different labels."""
 
     def __init__(self, ranking: Ranking, sample_weight: ArrayLike | None = None) -> None:
         labels = ranking.best_first(ranking.labels)
@@ -155,7 +155,7 @@ class _Pairs:
         self.total = self._pair_set.weight_by_query
 
     def weight_apart(self, n_groups: int) -> Floats:
-        """Return the weight of the pairs ranked in order, at least `n_groups` tie groups apart."""
+        """Return, per query, the weight of pairs in order, `n_groups` or more tie groups apart."""
         # The kernel gets the number of the tie group as the score of a document: documents are
         # sorted by it already, and scores of very different magnitude stay distinct.
         number = self._ties.repeat(np.arange(float(self._ties.sizes.size)))

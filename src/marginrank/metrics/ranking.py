@@ -46,7 +46,7 @@ class Ranking:
         average_ties: bool = False,
         retrieved: Booleans | None = None,
     ) -> "Ranking":
-        """Check and group the documents; with `ordinal`, only the order of labels matters.
+        """Return the ranking; with `ordinal`, large integer labels may become their ranks.
 
         `retrieved` says which documents have a rank; all by default.
         """
@@ -78,12 +78,12 @@ class Ranking:
 
     @cached_property
     def order(self) -> Integers:
-        """Documents of each query by descending score."""
+        """Positions of the documents, query by query, by descending score."""
         return _core.rank_documents(self.scores, self.offsets, self.threads)
 
     @cached_property
     def rank(self) -> Integers:
-        """Rank 1, 2, … of each document in the order of its query."""
+        """The ranks 1, 2, … of each query, in the order of the scores."""
         return np.arange(1, self.labels.size + 1) - self.repeat(self.offsets[:-1])
 
     @cached_property
@@ -100,7 +100,7 @@ class Ranking:
         return TieGroups(np.flatnonzero(first), self.labels.size)
 
     def best_first(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
-        """Return values of documents in the order of the scores."""
+        """Return the documents' values in the order of the scores."""
         return values[self.order]
 
     def expected(self, values: Floats) -> Floats:

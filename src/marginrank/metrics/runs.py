@@ -1,4 +1,4 @@
-"""Metrics of runs: what a system retrieved, evaluated with relevance judgments (qrels)."""
+"""Metrics of runs: retrieved documents, evaluated with relevance judgments (qrels)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BOUNDED = (*SHARES, precision, reciprocal_rank, err)
 
 @dataclass(frozen=True, repr=False)
 class RunEvaluation(ResultTable):
-    """Metrics of a run: values per query, means, and the bounds that unjudged documents leave.
+    """Metrics of a run: values per query, means, and bounds on them due to unjudged documents.
 
     Attributes
     ----------
@@ -223,11 +223,11 @@ def _measure(metric: Metric, documents: _ScoredDocuments) -> Floats:
 
 
 def _bounds(metric: Metric, documents: _ScoredDocuments, values: Floats) -> tuple[float, float]:
-    """Return bounds of the mean over all labels of the unjudged documents of the run.
+    """Return bounds on the mean, whatever labels the unjudged documents of the run have.
 
-    A metric is N / D: N grows with each label at a rank, D (1 for some metrics) with each label of
-    the query. So it is at least N / D with no gain in N and the largest labels in D, and at most
-    the opposite.
+    A metric is N / D: N grows with the labels in the ranking, D (1 for some metrics) with all
+    labels of the query. The lower bound takes label 0 in N and the largest label in D for unjudged
+    documents, the upper bound the opposite.
     """
     is_open = documents.is_open
     top = float(documents.y.max()) or 1.0

@@ -1,4 +1,4 @@
-"""Models on disk, marginrank's and others', and fitted models of other libraries.
+"""Fitted models as plain data, their files, and scores of models of other libraries.
 
 Names are imported when they are first used: solvers import :mod:`marginrank.models.fit_report`.
 """

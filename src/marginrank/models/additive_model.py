@@ -66,8 +66,8 @@ class Interaction(NamedTuple):
     knots : tuple of ndarray
         Values of the first and of the second feature, ascending; the categories, if categorical.
     values : ndarray of shape (n_first + 1, n_second + 1)
-        Values at each two knots: rows for the first feature, columns for the second. The first row
-        and the first column are for missing values. The function is bilinear between knots and
+        Values at the knots: rows for the first feature, columns for the second. The first row and
+        the first column are for missing values. The function is bilinear between knots and
         constant beyond the outer ones.
     categorical : tuple of bool
         Whether each feature is categorical; unknown categories count as missing.
@@ -155,7 +155,7 @@ class AdditiveModel:
 
 
 def curves_of(knots: Knots, values: Floats) -> list[Curve]:
-    """Return the curves with these values at the columns of the knots."""
+    """Return one Curve per feature, from the values at its missing-value column and its knots."""
     of_feature = [values[knots.columns(k)] for k in range(knots.n_features)]
     return [
         Curve(knots.of(k).copy(), at[1:].copy(), float(at[0]), bool(knots.categorical[k]))
@@ -166,7 +166,7 @@ def curves_of(knots: Knots, values: Floats) -> list[Curve]:
 def scores(
     curves: list[Curve], X: Any, threads: int, interactions: Sequence[Interaction] = ()
 ) -> Floats:
-    """Return the sum of curves and interactions at checked features."""
+    """Return the score of each row of X, which must be validated already."""
     categorical = [k for k, curve in enumerate(curves) if curve.categorical]
     knots = Knots.of_features([curve.knots for curve in curves], categorical)
     by_column = [part for curve in curves for part in ([curve.missing], curve.values)]
@@ -175,7 +175,7 @@ def scores(
 
 
 def interaction_scores(interactions: Sequence[Interaction], X: Any, threads: int) -> Floats:
-    """Return the sum of interactions at checked features."""
+    """Return the sum of the interactions for each row of X, which must be validated already."""
     if not interactions:
         return np.zeros(X.shape[0])
     axes = Knots.of_features(
@@ -195,14 +195,14 @@ def interaction_scores(interactions: Sequence[Interaction], X: Any, threads: int
 
 
 def contributions(curves: list[Curve], X: Any, interactions: Sequence[Interaction] = ()) -> Floats:
-    """Return the values of each curve, then of each interaction, at checked dense documents."""
+    """Return the terms of each row's score, one column per curve, then one per interaction."""
     check_no_infinity(X)  # here, because below a column is checked without its number
     columns = [scores([curve], X[:, [k]], 1) for k, curve in enumerate(curves)]
     return np.stack([*columns, *(interaction_scores([one], X, 1) for one in interactions)], axis=1)
 
 
 class Importance(NamedTuple):
-    """Importance of features, and then of interactions, by their variation within queries."""
+    """Importance of each feature, then of each interaction: its variation within queries."""
 
     spread: Floats  # within-query standard deviation of each curve and interaction
     error: Floats  # its standard error, from a bootstrap over queries
@@ -211,7 +211,7 @@ class Importance(NamedTuple):
 def documents_of(
     model: AdditiveModel, X: Any, qid: ArrayLike | None = None
 ) -> tuple[Any, ArrayLike | None]:
-    """Return checked features and query ids; raise ValueError if the features are not the model's.
+    """Return X and the query ids, validated; raise ValueError if X has not the model's features.
 
     If X is a RankingData, the ids are taken from it.
     """
@@ -229,7 +229,7 @@ def documents_of(
 def importance(
     model: AdditiveModel, X: Any, qid: ArrayLike | None = None, *, seed: int = 0
 ) -> Importance:
-    """Return the importance of each feature and interaction on some documents.
+    """Return the importance of each feature and interaction, computed on the documents X.
 
     A feature that is constant within queries has importance 0, because no ranking depends on it.
     Without `qid`, all documents belong to one query. `seed` is for the bootstrap.

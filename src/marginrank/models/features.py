@@ -47,7 +47,7 @@ def require_features(X: Any, n_features: int | None) -> None:
 def check_rows(
     preferred: Any, other: Any, n_features: int, names: Sequence[str] | None, missing: bool = True
 ) -> NDArray[Any]:
-    """Return two documents as checked rows; with `missing`, NaN is allowed."""
+    """Return a validated matrix whose two rows are the documents; `missing` allows NaN."""
     rows = []
     for what, document in (("preferred", preferred), ("other", other)):
         values = document.toarray() if sp.issparse(document) else document

@@ -36,7 +36,8 @@ class StopReason(Enum):
 class Iteration(NamedTuple):
     """One iteration in the history of a fit.
 
-    `gap` is a certified bound on F − F*, and `estimate` the solver's estimate of it.
+    F is the objective and F* its minimum. `gap` is a certified upper bound on F − F*, and
+    `estimate` the solver's estimate of F − F*.
     `inner_iterations` counts conjugate gradient steps, and `sweeps` passes over X since the start.
     `fraction` is the share of the documents in use.
 
@@ -67,9 +68,9 @@ class Iteration(NamedTuple):
 class Pass(NamedTuple):
     """One pass in the history of an online fit.
 
-    `objective` is F of the weights at the end of the pass. For streamed text, which is not read
-    again to compute it, it is an estimate from the losses of the queries during the pass. `metric`
-    is computed on validation data, NaN without any. `steps` counts from the start.
+    `objective` is the objective F at the end of the pass. For streamed text, which is not read
+    again, it is an estimate from the losses of the queries during the pass. `metric` is computed
+    on validation data, and NaN without any. `steps` counts from the start of the fit.
     """
 
     iteration: int
@@ -80,7 +81,7 @@ class Pass(NamedTuple):
 
 
 class StreamFacts(NamedTuple):
-    """Reads of a fit with X on disk."""
+    """Statistics of disk reads, for a fit with X on disk."""
 
     n_parts: int  # parts of X, each with whole queries
     bytes_read: int  # in all passes
@@ -94,14 +95,15 @@ class FitReport:
     Attributes
     ----------
     objective, gap, estimate : float
-        F of the model; a certified upper bound on F − F*; the solver's estimate of it, NaN for a
-        model read from a file.
+        The objective F of the model; a certified upper bound on F − F*, with the minimum F*; the
+        solver's estimate of F − F*, NaN for a model read from a file.
     stop_reason : StopReason
         Why the fit stopped.
     n_iter, n_pairs : int
         Number of iterations (of passes, for an online fit) and of pairs.
     n_rounds : int or None
-        Number of problems that were solved, if rankings of one weighted the pairs of the next.
+        Number of consecutive fits, if each fit's ranking determines the next one's pair weights
+        (NDCG objective).
     C, smoothness : float or None
         Weights of the loss and of the roughness of curves, if they may be chosen from the data.
     history : list of Iteration, list of Pass, or None
@@ -146,11 +148,11 @@ class Closeness(Protocol):
 
     @property
     def objective(self) -> float:
-        """F of the model."""
+        """The objective F of the model."""
 
     @property
     def gap(self) -> float:
-        """Certified bound on F − F*."""
+        """Certified upper bound on F − F*, with the minimum F*."""
 
     @property
     def estimate(self) -> float:
@@ -162,7 +164,7 @@ class Closeness(Protocol):
 
 
 def relative_distance(result: Closeness) -> float:
-    """Return the relative distance of the objective to the optimum; the objective may be 0."""
+    """Return a bound on (F − F*) / F; 0 or infinity if F is 0."""
     distance = min(result.estimate, result.gap)
     if result.objective > 0.0:
         return distance / result.objective

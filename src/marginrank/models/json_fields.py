@@ -85,15 +85,18 @@ class Fields:
         return cls(path, fields)
 
     def inside(self, fields: dict[str, Any], place: str = "") -> "Fields":
-        """Return the fields of an inner object; messages end with its `place`."""
+        """Return the fields of a nested object; error messages end with its `place`."""
         return Fields(self.path, fields, self._error, place)
 
     def damaged(self, what: str) -> ValueError:
-        """Return the error for a wrong field."""
+        """Return a ValueError that says `what` is wrong with the file."""
         return ValueError(self._error.format(path=self.path, what=what + self._place))
 
     def get(self, name: str, kind: str, *, optional: bool = False) -> Any:
-        """Return a value of one of the kinds of :data:`CHECKS`; None if missing and `optional`."""
+        """Return a field's value; raise ValueError unless it is of a kind in :data:`CHECKS`.
+
+        If `optional`, a missing field is None.
+        """
         value = self._fields.get(name)
         if optional and value is None:
             return None
@@ -102,7 +105,7 @@ class Fields:
         return value
 
     def list_of(self, n: int, name: str, kind: str, *, optional: bool = False) -> Any:
-        """Return a list with n entries."""
+        """Return a field that is a list; raise ValueError unless it has n entries."""
         values = self.get(name, kind, optional=optional)
         if values is not None and len(values) != n:
             raise self.damaged(f"{name!r} has {len(values)} entries, not {n}")
@@ -121,7 +124,7 @@ class Fields:
         return None if scale is None else np.array(scale, dtype=np.float64)
 
     def parameters(self, estimator: str, more: Iterable[str] = ()) -> dict[str, Any]:
-        """Return the parameters of an estimator, checked except for `more`."""
+        """Return the parameters of an estimator, validated except for the names in `more`."""
         stored = self.get("parameters", "an object")
         parameters = {name: self._parameter(name, value) for name, value in stored.items()}
         signs = parameters.get("monotonic_cst")
@@ -141,7 +144,7 @@ class Fields:
         return LostFunction(name, value["function"])
 
     def report(self, kind: HistoryLine = Iteration) -> FitReport | None:
-        """Return the report of the fit, whose history has one `kind` of entries."""
+        """Return the report of the fit; `kind` is the class of its history's entries."""
         history = self._history(kind)
         training = self.get("training", "an object", optional=True)
         if training is None:
@@ -174,7 +177,7 @@ class Fields:
 
 
 def parse_object(path: str, text: bytes) -> Any:
-    """Return the content of a JSON text; raise ValueError if a key appears twice."""
+    """Return the parsed JSON; raise ValueError if it is invalid or a key appears twice."""
     try:
         return json.loads(text, object_pairs_hook=_without_repeats)
     except KeyError as error:
@@ -193,12 +196,12 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def format_to_json(format: str) -> dict[str, Any]:
-    """Return the fields that begin every file."""
+    """Return the first fields of every model file: format, version and writer."""
     return {"format": format, "version": VERSION, "written_by": f"marginrank {__version__}"}
 
 
 def training_to_json(report: FitReport | None) -> dict[str, Any] | None:
-    """Return the report of a fit, without its history."""
+    """Return the report of a fit, without its history, as a JSON object."""
     if report is None:
         return None
     content = {
@@ -215,7 +218,7 @@ def training_to_json(report: FitReport | None) -> dict[str, Any] | None:
 def history_to_json(
     report: FitReport | None, kind: HistoryLine = Iteration
 ) -> dict[str, Any] | None:
-    """Return the history of a fit as a table, with one `kind` of entries."""
+    """Return the history of a fit as a JSON table; `kind` is the class of its entries."""
     if report is None or report.history is None:
         return None
     rows = [[encode(value) for value in line] for line in report.history]

@@ -118,7 +118,7 @@ class KernelModel:
         return reasons_by_feature(X, ((X[0] - X[1]) * weights).tolist(), self.feature_names)
 
     def compared(self) -> Landmarks:
-        """Return the landmarks with their kernel."""
+        """Return the Landmarks object, which evaluates the kernel."""
         from marginrank.models.kernels import Landmarks  # late: it imports scikit-learn
 
         return Landmarks(self.kernel(), self.landmark_rows, self.landmarks, self.scale)
@@ -132,7 +132,7 @@ def _kernel_of(parameters: dict[str, Any]) -> Kernel:
 
 
 def write(model: KernelModel, path: str | os.PathLike[str]) -> None:
-    """Write a model; raise TypeError for a callable kernel, ValueError if it is not readable."""
+    """Write a model; raise TypeError for a callable kernel, ValueError if it is invalid."""
     if not isinstance(model.parameters["kernel"], str):
         raise TypeError(
             "a callable kernel cannot be saved; use the name of a kernel, or kernel='precomputed'."

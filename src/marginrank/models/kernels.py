@@ -64,7 +64,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Landmarks:
-    """Training documents that the kernel compares other documents with."""
+    """The training documents z in a model's score Σ weight · k(x, z), and their kernel k."""
 
     kernel: Kernel
     rows: Integers  # in the training data
@@ -83,7 +83,7 @@ class Landmarks:
 
     @cached_property
     def seen(self) -> Any:
-        """The documents, centered and divided by the scale."""
+        """The landmark documents, centered and divided by the scale, as the kernel takes them."""
         return self._as_seen(self.documents)
 
     def _as_seen(self, X: Any) -> Any:
@@ -99,7 +99,7 @@ class Landmarks:
         return divided
 
     def values(self, X: Any) -> NDArray[Any]:
-        """Return the kernel of each row of X with each landmark."""
+        """Return the kernel matrix: one row per row of X, one column per landmark."""
         if self.documents is None:
             columns = X[:, self.rows]
             values: NDArray[Any] = columns.toarray() if sp.issparse(columns) else columns
@@ -116,7 +116,7 @@ class Landmarks:
     def product(
         self, X: Any, B: Floats, threads: int, dtype: DTypeLike = np.float64
     ) -> NDArray[Any]:
-        """Return K B, where K is the kernel of X with the landmarks, in blocks of a few rows.
+        """Return K B, with the kernel matrix K of X and the landmarks, computed in row blocks.
 
         The blocks do not depend on the number of threads, so neither does the result.
         """

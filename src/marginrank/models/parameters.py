@@ -65,7 +65,7 @@ def ndcg_cutoff(objective: Any) -> int | None:
 
 
 def check_pair_cost(cost: Any) -> None:
-    """Raise ParameterError for an unknown name; matrices are checked with the labels."""
+    """Raise ParameterError for an unknown pair cost; fits check matrices against the labels."""
     if isinstance(cost, str) and cost not in PAIR_COSTS:
         takes = "None, {names}, a matrix or a callable of two labels"
         raise _must_be("pair_cost", cost, takes, PAIR_COSTS)
@@ -78,7 +78,7 @@ def check_margin(margin: Any) -> None:
 
 
 def _must_be(name: str, value: Any, takes: str, choices: Iterable[str]) -> ParameterError:
-    """Return the error for a value; the command line takes only the names among the choices."""
+    """Return the ParameterError for an invalid value; its CLI wording lists only the names."""
     names = ", ".join(map(repr, choices))
     wording = Wording(takes.format(names=names), f"one of {names}")
     return ParameterError(given(name, value), " must be ", wording, ".")
@@ -395,6 +395,6 @@ def check_stored(estimator: str, parameters: dict[str, Any], more: Iterable[str]
 
 
 def recorded_parameters(estimator: str, parameters: Any) -> dict[str, Any]:
-    """Return the parameters of the estimator that a fit's parameters belong to, by name."""
+    """Return all parameters of an estimator by name, given the parameters of its fit."""
     own = {field.name: getattr(parameters, field.name) for field in fields(parameters)}
     return dict(sorted((ESTIMATOR_ONLY[estimator] | own).items()))

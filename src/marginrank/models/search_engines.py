@@ -1,4 +1,4 @@
-"""Linear models of search engines: JSON of Solr, and of the LTR plugins of Elasticsearch and such.
+"""Readers of linear models for Solr and for the LTR plugins of Elasticsearch and OpenSearch.
 
 A normalizer turns x into (x - a) / b. It becomes the weight w / b, without the constant - w a / b,
 which does not affect rankings.
@@ -40,7 +40,7 @@ def engine_of(path: str) -> str | None:
 
 
 def _plugin_model(content: Any) -> dict[str, Any] | None:
-    """Return the object of the model, which the plugin wraps in others."""
+    """Return the nested JSON object that holds a linear model, or None."""
     while isinstance(content, dict):
         if content.get("type") == PLUGIN_TYPE:
             return content
@@ -120,7 +120,7 @@ def _number(path: str, name: str, value: Any) -> float:
 
 
 def _named(path: str, weights: dict[str, float]) -> LinearModel:
-    """Return a model of named features, or of unnamed ones if all names are f1, f2, …."""
+    """Return the model; without feature names if all names are f1, f2, …."""
     if not weights:
         _fail(path, "it has no weights")
     values = np.array(list(weights.values()))

@@ -225,7 +225,7 @@ class LinearScorer:
 
 
 def _is_plain(X: Any) -> bool:
-    """Whether X needs no check, which is the common case in a service."""
+    """Whether X needs no validation or conversion, the common case in a service."""
     return (
         type(X) is np.ndarray
         and X.ndim == 2
@@ -238,13 +238,13 @@ def _is_plain(X: Any) -> bool:
 
 
 def _n_documents(columns: Iterable[ArrayLike]) -> int:
-    """Return the length of columns; numbers alone are one document."""
+    """Return the number of documents: the length of the columns, or 1 if all are numbers."""
     sizes = [np.shape(column)[0] if np.ndim(column) else None for column in columns]
     return max((n for n in sizes if n is not None), default=min(len(sizes), 1))
 
 
 def _table(values: Sequence[ArrayLike], names: Sequence[str]) -> NDArray[np.float64]:
-    """Return one row per feature; numbers are repeated for all documents."""
+    """Return an array with one row per feature; a number is repeated for all documents."""
     if {type(value) for value in values} <= PLAIN:  # the common case in a service
         try:
             table = np.array(values)

@@ -65,14 +65,14 @@ class ModelLines:
         raise ValueError(f"{self.path}:{self.number}: {message}.")
 
     def number_of(self, text: str, name: str) -> float:
-        """Return a finite number."""
+        """Return the text as a finite float; raise ValueError, with the field `name`, if not."""
         value = float(text) if NUMBER.fullmatch(text) else math.nan
         if not math.isfinite(value):
             self.fail(f"{name} is {shorten(text)} and must be a finite number")
         return value
 
     def integer_of(self, text: str, name: str, at_least: int, at_most: int | None = None) -> int:
-        """Return an integer within bounds."""
+        """Return the text as an integer; raise ValueError if it is out of bounds."""
         value = int(text) if INTEGER.fullmatch(text) else None
         if value is None or value < at_least:
             self.fail(f"{name} is {shorten(text)} and must be an integer of at least {at_least}")
@@ -81,7 +81,7 @@ class ModelLines:
         return value
 
     def model_of(self, weights: dict[int, float], n_features: int) -> LinearModel:
-        """Return a model with weights by index, from 1."""
+        """Return a linear model; `weights` are by feature index, from 1."""
         require_memory(
             8 * n_features,
             f"{self.path}: the highest feature index is {n_features}, and a vector of weights",
@@ -203,7 +203,7 @@ def _read_svmrank_header(lines: ModelLines) -> tuple[int, int]:
 
 
 def _svmrank_field(lines: ModelLines, name: str) -> str:
-    """Return the value of a header line, which ends with its name."""
+    """Return the value of the next header line; raise ValueError unless it ends with `name`."""
     line = lines.next(f"the {name}")
     value, mark, comment = line.partition("#")
     if not mark or not comment.strip().startswith(name):

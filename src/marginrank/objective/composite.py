@@ -30,12 +30,12 @@ from marginrank.objective.regularizers import L1Regularizer, Ray, Regularizer
 
 R_co = TypeVar("R_co", bound=Regularizer, covariant=True)
 
-NEGLIGIBLE = 1e-6  # of L(0): stands for F* if that may be zero
+NEGLIGIBLE = 1e-6  # share of L(0) that replaces F* in the relative gap if F* may be zero
 
 
 @dataclass(frozen=True)
 class Composite(Generic[R_co]):
-    """L(w) + Ω(w) for an objective without a ridge of its own."""
+    """The problem F(w) = L(w) + Ω(w); `objective` is the loss L, without a ridge of its own."""
 
     objective: Objective
     regularizer: R_co
@@ -48,7 +48,7 @@ class Composite(Generic[R_co]):
     def at(
         self, w: Floats, scores: Scores | None = None, accumulated_update: Floats | None = None
     ) -> "CompositePoint[R_co]":
-        """Evaluate w: a sweep, which also computes the gradient; none if the scores are known."""
+        """Return the point of F at w; one pass over X (a sweep), unless its scores are given."""
         return self.wrap(self.objective.at(w, scores, accumulated_update=accumulated_update))
 
     def wrap(self, loss: Point) -> "CompositePoint[R_co]":
@@ -56,12 +56,12 @@ class Composite(Generic[R_co]):
 
     @property
     def is_squared_hinge(self) -> bool:
-        """Whether the loss is a single piece, so ℓ'² is a multiple of ℓ."""
+        """Whether the loss is a single hinge term (piece), so ℓ'² is a multiple of ℓ."""
         return len(self.objective.loss.pieces) == 1
 
     @cached_property
     def loss_at_zero(self) -> float:
-        """L(0); no sweep."""
+        """The loss at zero weights, L(0); no sweep."""
         return self.objective.at_zero().loss_value
 
     @cached_property
@@ -69,7 +69,7 @@ class Composite(Generic[R_co]):
         return self.objective.with_loss(self.objective.loss.squared_derivative())
 
     def strength(self, loss: Point) -> float:
-        """Return Σ c ℓ'² / (2M); no sweep."""
+        """Return Σ c ℓ'² / (2M), the gain of the bound from strong convexity; no sweep."""
         if self.is_squared_hinge:  # there ℓ'² = 2M ℓ
             return loss.loss_value
         squares = self._squares.at_point(loss).loss_value
@@ -77,7 +77,7 @@ class Composite(Generic[R_co]):
 
 
 class CompositePoint(DerivedPoint, Generic[R_co]):
-    """L + Ω at one w; its base is the point of L."""
+    """Value, gradient and certificate of L + Ω at one w; `base` has the loss L alone."""
 
     def __init__(self, composite: Composite[R_co], base: Point) -> None:
         super().__init__(base)
@@ -107,7 +107,7 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
 
     @cached_property
     def scaled_gap(self) -> float:
-        """The certificate that takes no sweep; loose near the optimum."""
+        """The gap to :func:`scaled_bound`, which takes no sweep but is loose near the optimum."""
         gradient = self.base.gradient
         bound = scaled_bound(
             float(self.w @ gradient) - self.base.loss_value,
@@ -117,7 +117,7 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
         return self._gap_to(bound)
 
     def bound_below(self, bound: float) -> None:
-        """Lower the gap by a lower bound on F*, if that is closer."""
+        """Lower :attr:`gap` to the distance from `bound` ≤ F*, if that is smaller."""
         self._closer_gap = min(self._closer_gap, self._gap_to(bound))
 
     def is_solved(self, tol: float) -> bool:
@@ -136,9 +136,9 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
         return self._grouped[n_groups]
 
     def near(self, w: Floats, *, only_scores: bool = False) -> "CompositePoint[R_co]":
-        """Evaluate a w that ranks documents much like this one: a sweep.
+        """Return the point at a w that ranks documents much like this one; one sweep.
 
-        With `only_scores` it skips the gradient, which :meth:`by_group` computes later.
+        With `only_scores` the gradient is not computed; :meth:`by_group` computes it later.
         """
         scores = self.objective.scores(w) if only_scores else None
         return self.composite.wrap(self.objective.at(w, scores, like=self.base))
@@ -164,7 +164,7 @@ L1Point = CompositePoint[L1Regularizer]
 
 
 def scaled_bound(conjugate: float, strength: float, ray: Ray) -> float:
-    """Return the best lower bound over the multiples 0 ≤ τ ≤ 1 of one α.
+    """Return the largest lower bound on F* over the multiples τα, 0 ≤ τ ≤ 1, of one α.
 
     `conjugate` is f*(α), `strength` Σ α² / (2Mc), and `ray` Ω* along −τKᵀα.
     """

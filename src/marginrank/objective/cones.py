@@ -1,11 +1,12 @@
-"""Cones of weights, Gu ≥ 0 block by block, and the certificate of a point in a cone.
+"""Cones of weights (monotone curves): Gu ≥ 0, and a bound on F(u) − F* for u in the cone.
 
-For u in the cone and any μ ≥ 0, because F is ρ-strongly convex,
+A row of G is a condition on the weights of one block of columns; it is "held" if it is an equation,
+(Gu)_i = 0. With the objective F, its ridge ρ, its minimum F* in the cone and any μ ≥ 0,
 
     F(u) − F* ≤ ‖∇F(u) − Gᵀμ‖² / 2ρ + μᵀGu.
 
 The best μ belongs to the projection of −∇L(u), with L the loss alone, onto the cone: a small
-non-negative least squares problem per block. The rest ∇F − Gᵀμ is zero only at the optimum.
+non-negative least squares problem per block. ∇F − Gᵀμ is zero only at the optimum.
 """
 
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ from marginrank.objective.objective import PRECISION, Objective, Point
 class ConeBlock(NamedTuple):
     """The conditions on the weights of one block of columns."""
 
-    number: int  # of the block
+    number: int  # index of the block
     weights: slice
     rows: Floats  # G, of full rank, with rows of length one
 
@@ -34,7 +35,7 @@ class ConeBlock(NamedTuple):
         return cls(number, weights, conditions / np.linalg.norm(conditions, axis=1, keepdims=True))
 
     def multipliers(self, target: Floats) -> Floats:
-        """Return the μ ≥ 0 for which Gᵀμ is nearest to the target."""
+        """Return the multipliers μ ≥ 0 for which Gᵀμ is nearest to the target."""
         from scipy.optimize import lsq_linear, nnls  # slow to import, and most fits have no cone
 
         try:
@@ -49,14 +50,14 @@ class ConeBlock(NamedTuple):
         free = self.free(held)
         nearest = free @ (free.T @ u)
         if np.linalg.norm(nearest) <= PRECISION * u.size * np.linalg.norm(u):
-            return np.zeros_like(u), held  # the rest is rounding
+            return np.zeros_like(u), held  # what is left of u is rounding
         short = np.maximum(-(self.rows @ nearest), 0.0)
         if short.any():  # by rounding, or because lsq_linear is not exact
             nearest = nearest + np.linalg.lstsq(self.rows, short)[0]
         return nearest, held
 
     def free(self, held: Booleans) -> Floats:
-        """Return an orthonormal basis of the weights that make the held conditions equations."""
+        """Return an orthonormal basis (columns) of the weights that satisfy the held equations."""
         n_held = int(np.count_nonzero(held))
         directions, _ = np.linalg.qr(self.rows[held].T, mode="complete")
         return np.asarray(directions[:, n_held:])
@@ -64,14 +65,14 @@ class ConeBlock(NamedTuple):
 
 @dataclass(frozen=True)
 class Cone:
-    """Weights u with Gu ≥ 0; weights in no block are free."""
+    """The set of weights u with Gu ≥ 0; weights outside of all blocks are not constrained."""
 
     blocks: Sequence[ConeBlock]
 
     phrase = Message("with ", Mention("monotonic_cst"))
 
     def face(self, objective: Objective, held: Booleans) -> Face:
-        """Return the objective on the weights for which the held conditions are equations."""
+        """Return the objective restricted to weights that satisfy the held equations."""
         variances = objective.feature_variances
         assert variances is not None
         combinations = {
@@ -89,7 +90,7 @@ class Cone:
         return np.concatenate([block.rows @ u[block.weights] for block in self.blocks])
 
     def by_block(self, conditions: Any) -> list[Any]:
-        """Return an array with one entry per condition, split by block."""
+        """Split an array with one entry per condition into one array per block."""
         ends = np.cumsum([len(block.rows) for block in self.blocks])
         return np.split(conditions, ends)[:-1]
 
@@ -102,7 +103,7 @@ class Cone:
         return nearest, np.concatenate(held)
 
     def forces(self, gradient: Floats, held: Booleans) -> Floats:
-        """Return μ with Gᵀμ nearest to a gradient, zero for conditions that are not held."""
+        """Return multipliers μ of any sign with Gᵀμ nearest to a gradient; 0 if not held."""
         forces = np.zeros(self.n_conditions)
         parts = zip(self.blocks, self.by_block(held), self.by_block(forces), strict=True)
         for block, here, of_block in parts:
@@ -112,7 +113,7 @@ class Cone:
 
 
 def _uncorrelated(free: Floats, variances: Floats) -> Combination:
-    # Combinations that span the same space, by falling variance.
+    # Combinations that span the same space and are uncorrelated, the largest variance first.
     spread, vectors = np.linalg.eigh((free.T * variances) @ free)
     return Combination(free @ vectors[:, ::-1], np.maximum(spread[::-1], 0.0))
 

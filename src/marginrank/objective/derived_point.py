@@ -1,4 +1,4 @@
-"""Points of an objective with a regularizer, a cone or groups of weights added to it."""
+"""Points: an objective F plus a regularizer, cone or group penalty, evaluated at one w."""
 
 from abc import ABC, abstractmethod
 
@@ -22,12 +22,12 @@ class DerivedPoint(ABC):
     @property
     @abstractmethod
     def gradient(self) -> Floats:
-        """A vector that is zero only at the optimum."""
+        """A vector in place of ∇F that is zero only at the optimum."""
 
     @property
     @abstractmethod
     def gap(self) -> float:
-        """Certificate: an upper bound on F(w) − F*, rounding included."""
+        """Certificate: an upper bound on F(w) − F*, rounding included; F* is the minimum."""
 
     @property
     def penalty(self) -> float:
@@ -47,7 +47,8 @@ class DerivedPoint(ABC):
 class StructuredPoint(DerivedPoint):
     """A point in a cone, or with a penalty on groups: F(w) − F* ≤ ½‖r‖² / ρ + slack.
 
-    r is the part of the gradient that neither multipliers nor the penalty cancel.
+    r (the property `gradient`) is the part of ∇F that neither multipliers of the cone nor the
+    penalty cancel, and ρ is the weight of the ridge.
     """
 
     @property
@@ -58,16 +59,16 @@ class StructuredPoint(DerivedPoint):
     @property
     @abstractmethod
     def slack(self) -> float:
-        """The second term of the certificate."""
+        """The slack, second term of the bound above."""
 
     @property
     def rounding(self) -> float:
-        """Bound on how far F(w) may be above its computed value."""
+        """Upper bound on F(w) minus its computed value."""
         return self.base.rounding + PRECISION * self.penalty
 
     @property
     def gradient_gap(self) -> float:
-        """½‖r‖² / ρ, with the rounding error of r."""
+        """½‖r‖² / ρ, the first term of the bound, increased by the rounding error of r."""
         length = float(np.linalg.norm(self.gradient)) + self.gradient_rounding
         return 0.5 * length**2 / self.objective.ridge
 

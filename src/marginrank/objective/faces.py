@@ -1,6 +1,7 @@
-"""Problems on fewer weights v, with u = Nv: on some combinations XN of the columns of X.
+"""Faces: an objective restricted to weights u = Nv, so X is replaced by fewer columns XN.
 
-The penalty is ½‖v‖², which equals ½‖u‖² if the columns of N are orthonormal.
+The columns of X come in blocks, and each column of N combines columns of one block. The penalty is
+½‖v‖², which equals ½‖u‖² if the columns of N are orthonormal.
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from marginrank.objective.protocols import Matrix
 
 
 class Combination(NamedTuple):
-    """Combinations of the columns of a block, and their approximate variances."""
+    """The columns of N for one block, and the approximate variance of each combined feature."""
 
     columns: Floats
     variances: Floats
@@ -27,21 +28,21 @@ class BlockMatrix(Protocol):
 
     @property
     def block_starts(self) -> Integers:
-        """The first column of each block, and the number of columns."""
+        """Index of the first column of each block, followed by the number of all columns."""
 
     def combine_blocks(self, combinations: Mapping[int, Combination]) -> Matrix:
-        """Return the matrix with the columns of some blocks replaced by combinations."""
+        """Return XN; blocks (by index) that are not in `combinations` keep their columns."""
 
 
 class Face(NamedTuple):
-    """An objective of weights v that stand for u = Nv."""
+    """The objective as a function of v, and the matrix N of u = Nv."""
 
     objective: Objective
     basis: Any  # N, a sparse array
 
 
 def on_face(objective: Objective, combinations: Mapping[int, Combination]) -> Face:
-    """Return an objective on combinations of columns per block; other blocks do not change."""
+    """Return an objective on XN; blocks that are not in `combinations` keep their columns."""
     matrix = objective.matrix
     if not isinstance(matrix, BlockMatrix):
         raise TypeError(f"{type(matrix).__name__} does not have blocks of columns to combine.")

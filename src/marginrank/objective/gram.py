@@ -1,4 +1,4 @@
-"""Inner products of documents, for problems with fewer documents than features."""
+"""Gram matrix (inner products of documents), for problems with fewer documents than features."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ DENSE_SHARE = 0.25  # of documents with an entry: from here on a sparse column i
 
 
 class Rows(NamedTuple):
-    """Some rows and columns of a matrix, divided by a scale."""
+    """The submatrix of X with these rows and columns, its columns divided by `scale`."""
 
     X: Any  # array or CSR matrix
     rows: Integers  # ascending
@@ -48,13 +48,13 @@ class Gram:
 
     @classmethod
     def of_rows(cls, rows: Rows, documents: Integers, offsets: Integers) -> "Gram":
-        """Compute K of rows of X, with queries that begin at the offsets."""
+        """Compute K for rows of X; query q has the rows from offsets[q] to offsets[q + 1]."""
         make = _sparse_products if sp.issparse(rows.X) else _dense_products
         scale = np.ones(rows.columns.size) if rows.scale is None else rows.scale
         return cls(documents, offsets, make(*rows[:3], offsets, scale))
 
     def curved(self, multiply: Callable[[Floats], Floats], n_documents: int) -> Floats:
-        """Return A K for a matrix A over all documents, with one diagonal block per query."""
+        """Return AK for a block-diagonal A (one block per query), given as v → Av."""
         # One product with A gives one column of the block of every query.
         sizes = np.diff(self.offsets)
         position = np.arange(self.documents.size) - np.repeat(self.offsets[:-1], sizes)
@@ -70,7 +70,7 @@ class Gram:
         return result
 
     def spread(self, values: Floats, n_documents: int) -> Floats:
-        """Return J values as a vector over all documents, zero elsewhere."""
+        """Return J · values as a vector of length `n_documents`, zero for documents not in K."""
         result = np.zeros(n_documents)
         centered = values.copy()
         _center(centered, self.offsets)

@@ -1,7 +1,8 @@
 """A penalty γ Σ_k ‖u_k‖ on groups of weights, which makes whole groups zero; with a certificate.
 
-Let F(u) = ½ρ‖u‖² + L(u) + γ Σ_k ‖u_k‖, let q_k be the projection of −∇_k L(u) onto the ball of
-radius γ, and p = (−∇L − q) / ρ, which would be the best u if L were linear. Because L is convex,
+Let F(u) = ½ρ‖u‖² + L(u) + γ Σ_k ‖u_k‖ with loss L, ridge ρ and u_k the weights of group k. Let q_k
+be the projection of −∇_k L(u), the pull of the loss, onto the ball of radius γ, and
+p = (−∇L − q) / ρ, which would be the best u if L were linear. Because L is convex,
 
     F(u) − F* ≤ ½ρ‖u − p‖² + Σ_k (γ‖u_k‖ − q_kᵀu_k),
 
@@ -23,10 +24,10 @@ from marginrank.objective.protocols import Scores
 
 @dataclass(frozen=True)
 class Groups:
-    """γ Σ_k ‖u_k‖."""
+    """The group penalty γ Σ_k ‖u_k‖."""
 
     weight: float  # γ
-    starts: Integers  # the first weight of each group, and the number of weights
+    starts: Integers  # index of the first weight of each group, then the number of all weights
 
     phrase = Message("with ", Mention("group_l1"))
 
@@ -35,15 +36,15 @@ class Groups:
         return np.diff(self.starts)
 
     def lengths(self, u: Floats) -> Floats:
-        """Return ‖u_k‖."""
+        """Return the norm ‖u_k‖ of each group."""
         return np.sqrt(self.sums(u * u))
 
     def sums(self, by_weight: Floats) -> Floats:
-        """Return the sum over the weights of each group; no group is empty."""
+        """Sum an array with one entry per weight over each group; no group is empty."""
         return np.add.reduceat(by_weight, self.starts[:-1])
 
     def spread(self, by_group: Floats) -> Floats:
-        """Return the number of its group for each weight."""
+        """Repeat the entry of each group for each of its weights."""
         return np.repeat(by_group, self.sizes)
 
     def value(self, u: Floats) -> float:
@@ -55,15 +56,15 @@ class Groups:
         return u / self.spread(np.where(lengths > 0.0, lengths, 1.0))
 
     def held(self, pull: Floats) -> Floats:
-        """Project each group of −∇L onto the dual ball of radius γ."""
+        """Return q for `pull` = −∇L: each group projected onto the ball of radius γ."""
         lengths = self.lengths(pull)
         return pull * self.spread(self.weight / np.maximum(lengths, self.weight))
 
     def face(self, objective: Objective, u: Floats) -> Face:
-        """Return an objective of the non-zero groups with squares instead of norms.
+        """Return an objective on the non-zero groups, with squared norms instead of norms.
 
         A norm γ‖v_k‖ becomes γ‖v_k‖² / 2‖u_k‖, which has the same slopes at v = u and, up to a
-        constant, is nowhere below it. Added to the ridge, it scales the weights of the group.
+        constant, is nowhere below γ‖v_k‖. The ridge absorbs it if the group's weights are rescaled.
         """
         of_columns = objective.feature_variances
         assert of_columns is not None
@@ -83,7 +84,7 @@ class Groups:
 
 
 class GroupPoint(StructuredPoint):
-    """An objective with a penalty on groups, at one u."""
+    """Value, gradient and certificate of an objective with a group penalty, at one u."""
 
     def __init__(self, groups: Groups, base: Point) -> None:
         super().__init__(base)
@@ -100,7 +101,7 @@ class GroupPoint(StructuredPoint):
 
     @cached_property
     def pull(self) -> Floats:
-        """−∇L."""
+        """The negative gradient of the loss, −∇L."""
         return self.objective.ridge * self.w - self.base.gradient
 
     @cached_property
@@ -114,7 +115,7 @@ class GroupPoint(StructuredPoint):
 
     @cached_property
     def slopes(self) -> Floats:
-        """∇F for the non-zero groups."""
+        """The gradient ∇F, which is valid for the non-zero groups only."""
         return self.base.gradient + self.groups.weight * self.groups.directions(self.w)
 
     @property
@@ -133,7 +134,7 @@ class GroupPoint(StructuredPoint):
         return gamma * (0.5 * total + 4.0 * PRECISION * float(np.sum(lengths)))
 
     def at(self, w: Floats) -> "GroupPoint":
-        """Evaluate other weights: a sweep."""
+        """Return the point at other weights; one pass over X (a sweep)."""
         return GroupPoint(self.groups, self.objective.at(w, like=self.base))
 
     def move(self, step: float, direction: Floats, direction_scores: Scores) -> "GroupPoint":

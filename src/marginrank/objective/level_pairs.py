@@ -1,4 +1,4 @@
-"""Pairs that follow from labels, and are never written down."""
+"""Pairs implied by labels, which are never listed: a level is the rank of a label in its query."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ INSIDE = Loss("inside", (Piece(1.0, 1.0, 1),))  # at scores 0 every pair is insi
 
 @dataclass(frozen=True, kw_only=True)
 class LevelPairs(PairSet):
-    """All pairs of different levels of a query, or of adjacent ones."""
+    """All pairs of documents of a query with different levels, or only with adjacent levels."""
 
     queries: Queries
     adjacent: bool
@@ -39,7 +39,7 @@ class LevelPairs(PairSet):
         margins: Floats | None,
         threads: int,
     ) -> Self:
-        """Return the pairs that follow from the labels of `data`."""
+        """Return the pairs that the labels of `data` imply."""
         queries = data.queries
         if pair_weights is not None:
             pair_weights = PairFactors(*(queries.grouped(side) for side in pair_weights))
@@ -57,7 +57,7 @@ class LevelPairs(PairSet):
     def one_by_one(
         cls, source: PairSet, preferred: Integers, other: Integers, weight: float
     ) -> Self:
-        """Return pairs of documents of another set, each as a query of the given weight."""
+        """Return pairs (preferred, other) of documents of `source`, each as a query of its own."""
         documents = np.stack([preferred, other], axis=1).ravel()
         count, rows = preferred.size, source.documents.rows
         queries = Queries(
@@ -131,7 +131,7 @@ class LevelPairs(PairSet):
         return [some.standing_for(self.covered) for some in kept]
 
     def _keep(self, documents: Integers) -> Self:
-        # The pairs of some documents, with the weight of all pairs of their queries.
+        # The pairs among `documents`. Each query keeps the total weight of all its pairs.
         query_of_document = self.queries.query_of_document[documents]
         queries = self.queries.take(documents, query_of_document, self.threads)
         result = self._with(queries, documents)
@@ -186,8 +186,8 @@ class LevelPairs(PairSet):
         return np.flatnonzero(keep)
 
     def cut(self, queries: Integers, *, largest: int, seed: int, first: int) -> Self:
-        # The documents of long queries are distributed. The pairs inside the parts are a sample of
-        # a query's pairs; they are scaled up, so the gradient is unbiased.
+        # The documents of a long query are distributed over parts at random. The pairs inside the
+        # parts are a sample of its pairs, which is scaled up, so the gradient is unbiased.
         sizes = self.queries.sizes
         chosen = np.zeros(sizes.size, dtype=bool)
         chosen[queries] = True
@@ -208,7 +208,7 @@ class LevelPairs(PairSet):
         return replace(parts, query_weight=scale[query_of_part])
 
     def _with(self, queries: Queries, documents: Integers | slice) -> Self:
-        # `queries` are made of these documents of this set.
+        # This set with `queries`, which consist of these of its `documents`.
         factors = self.factors
         return replace(
             self,

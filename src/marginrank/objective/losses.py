@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 from marginrank._utils.parameters import ParameterError, given
 from marginrank._utils.types import Floats
 
-SMALLEST_ERROR, LARGEST_ERROR = 1e-5, 0.1  # of the logistic loss
-GRID = 600  # points at which its error is bounded
+SMALLEST_ERROR, LARGEST_ERROR = 1e-5, 0.1  # of the approximation of the logistic loss
+GRID = 600  # values of t at which this error is bounded
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Loss:
         return Loss(self.name, pieces, self.margin + offset)
 
     def smoothed(self, width: float) -> "Loss":
-        """Return a sum of hinges with each kink made a parabola `width` wide, centered on it."""
+        """Return this sum of hinges with each kink replaced by a parabola `width` wide."""
         half = 0.5 * width
         pieces = []
         for piece in self.pieces:
@@ -118,7 +118,7 @@ class Loss:
 
 
 def logistic(error: float = 0.01) -> Loss:
-    """Return the logistic loss log(1 + exp(−t)) to within `error` everywhere, as pieces.
+    """Return the logistic loss log(1 + exp(−t)) as hinge terms, within `error` for all t.
 
     Examples
     --------
@@ -215,7 +215,7 @@ LOSSES = _Losses(
 
 
 def get_loss(name: str) -> Loss:
-    """Return the loss of a name; ``"logistic@0.001"`` is the logistic loss to within 0.001.
+    """Return the loss with this name; ``"logistic@0.001"`` is the logistic loss to within 0.001.
 
     Examples
     --------

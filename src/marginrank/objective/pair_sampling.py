@@ -10,10 +10,10 @@ from marginrank.objective.pair_weights import PairFactors
 
 
 def random_parts(sizes: Integers, n_parts: Integers, keys: Integers, seed: int) -> Integers:
-    """Return the part of each item of some groups, evenly and at random.
+    """Split each group of items at random into equal parts; return the part number of each item.
 
-    Items are ordered by group, and parts are numbered through. How a group is split depends only on
-    `seed` and its key.
+    Group k has `sizes[k]` consecutive items and `n_parts[k]` parts; part numbers continue from one
+    group to the next. The split of a group depends only on `seed` and its key.
     """
     part: Integers = np.repeat(np.cumsum(n_parts) - n_parts, sizes)
     ends = np.cumsum(sizes)
@@ -30,11 +30,11 @@ class PairDrawer(ABC):
 
     @abstractmethod
     def draw(self, count: int, rng: np.random.Generator) -> tuple[Integers, Integers]:
-        """Return the documents of `count` pairs: the preferred ones and the others."""
+        """Return the preferred documents of `count` pairs, and the other documents, as indices."""
 
 
 class LevelDrawer(PairDrawer):
-    """Draws from all pairs of different levels, or of adjacent ones, in O(log l) per pair."""
+    """Draws pairs with different or adjacent levels (label ranks), in O(log n_documents) each."""
 
     def __init__(
         self, queries: Queries, factors: PairFactors | None, adjacent: bool, query_weight: Floats
@@ -85,7 +85,7 @@ class LevelDrawer(PairDrawer):
 
 
 class ListedDrawer(PairDrawer):
-    """Draws from a list of pairs, of given weights."""
+    """Draws from a list of pairs with given weights."""
 
     def __init__(self, pairs: Integers, weight: Floats) -> None:
         self._pairs = pairs
@@ -98,8 +98,8 @@ class ListedDrawer(PairDrawer):
 
 
 def _draw_places(cumulative: Floats, count: int, rng: np.random.Generator) -> Integers:
-    # Positions in proportion to the increments of a cumulative sum; rounding must not select one
-    # of weight zero at the end.
+    # Random positions with probabilities in proportion to the increments of a cumulative sum.
+    # Rounding must not select a position at the end whose increment is zero.
     last = np.flatnonzero(np.diff(cumulative, prepend=0.0) > 0)[-1]
     places = np.searchsorted(cumulative, rng.random(count) * cumulative[-1], side="right")
     inside: Integers = np.minimum(places, last)

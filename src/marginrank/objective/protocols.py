@@ -6,7 +6,8 @@
 
 A backend implements their abstract methods and a :class:`Matrix`, which holds X and makes designs.
 All other methods have a generic implementation, which a backend may replace by a faster one.
-Vectors with one entry per feature are NumPy arrays. "A sweep" is one pass over X.
+Vectors with one entry per feature are NumPy arrays. "A sweep" is one pass over X. z is the gradient
+of the loss by the scores, A its Hessian by the scores, and J subtracts the mean of each query.
 """
 
 from abc import ABC, abstractmethod
@@ -30,24 +31,24 @@ QueryLosses = NewType("QueryLosses", object)  # the loss of each query, and the 
 
 
 class LossSums(NamedTuple):
-    """The loss of all queries."""
+    """The total loss over all queries, with bounds for its rounding."""
 
     value: float
     value_size: float  # sum of |terms| of the loss, for bounds on its rounding
     slope_size: float  # the same for its derivatives
-    n_queries: int  # with a loss
-    n_documents: int  # whose score changes the loss
+    n_queries: int  # queries with a positive loss
+    n_documents: int  # documents whose score changes the loss
 
     @classmethod
     def of(cls, table: Floats, n_documents: int) -> "LossSums":
-        """Sum a table of one row per query: its loss and the two sizes."""
+        """Sum a table with one row (value, value_size, slope_size) per query."""
         value, value_size, slope_size = (float(np.sum(column)) for column in table.T)
         n_queries = int(np.count_nonzero(table[:, 0]))
         return cls(value, value_size, slope_size, n_queries, n_documents)
 
 
 class Evaluation(NamedTuple):
-    """The loss at some scores.
+    """The loss and its derivatives at one score vector.
 
     `by_query` is an array of one row per query (its loss and the two sizes of LossSums), or any
     object if the design implements all methods that take it.
@@ -69,7 +70,7 @@ class GroupedLoss(NamedTuple):
 
 
 class ScoreSpace(ABC):
-    """Vectors with one entry per document."""
+    """Operations on vectors with one entry per document."""
 
     @abstractmethod
     def zero(self) -> Scores:
@@ -85,11 +86,11 @@ class ScoreSpace(ABC):
 
     @abstractmethod
     def entries(self, a: Scores, documents: Integers | None = None) -> Floats:
-        """Return the entries of some documents (ascending), or of all, as an array."""
+        """Return the entries of `documents` (ascending indices), or all entries, as an array."""
 
     @abstractmethod
     def vector(self, entries: Floats) -> Scores:
-        """Return a vector from an array with one entry per document."""
+        """Return an array with one entry per document as a vector of this backend."""
 
     def std(self, a: Scores) -> float:
         return float(np.std(self.entries(a)))
@@ -99,17 +100,17 @@ class ScoreSpace(ABC):
 
 
 class PairLoss(ABC):
-    """A loss on the pairs of some documents, as a function of their scores; no method sweeps."""
+    """A loss on pairs as a function of the scores of the documents; no method takes a sweep."""
 
     space: ScoreSpace
 
     @abstractmethod
     def evaluate(self, scores: Scores, like: State | None) -> Evaluation:
-        """Return value and gradient; faster if `like` ranks the documents similarly."""
+        """Return value and gradient; faster with a state `like` of similarly ranked documents."""
 
     @abstractmethod
     def hess_vec(self, state: State, u: Scores) -> Scores:
-        """Return A u, where A is the Hessian at the scores of the state."""
+        """Return Au, the product with the Hessian A at the scores of the state."""
 
     def evaluate_along(
         self, scores: Scores, step: float, direction: Scores, like: State | None
@@ -120,7 +121,7 @@ class PairLoss(ABC):
 
 
 class Design(ABC):
-    """X with one row per document of a set of pairs, in their order.
+    """X with one row per document of a set of pairs, in the order of the set.
 
     The generic methods need `pairs` to be a PairSet, in memory. Results do not depend on `threads`.
     """
@@ -134,7 +135,7 @@ class Design(ABC):
 
     @abstractmethod
     def pair_loss(self, loss: Loss) -> PairLoss:
-        """Return a loss on the pairs."""
+        """Return `loss` summed over the pairs, as a function of scores."""
 
     @abstractmethod
     def dot(self, w: Floats) -> Scores:
@@ -146,15 +147,15 @@ class Design(ABC):
 
     @abstractmethod
     def rows(self, rows: Integers) -> Rows:
-        """Return some rows of the matrix (ascending)."""
+        """Return the rows of the matrix with these ascending indices."""
 
     def evaluate(self, loss: PairLoss, w: Floats, like: State | None) -> Evaluation:
-        """Return value and gradient of a loss at Xw; a sweep."""
+        """Return value and gradient of a loss at the scores Xw; a sweep."""
         found = loss.evaluate(self.dot(w), like)
         return found._replace(gradient=self.transpose_dot(found.score_gradient))
 
     def hess_vec(self, loss: PairLoss, state: State, v: Floats) -> tuple[Floats, Scores]:
-        """Return XᵀAXv and Xv; a sweep."""
+        """Return the Hessian product XᵀAXv, and the scores Xv; a sweep."""
         scores = self.dot(v)
         return self.transpose_dot(loss.hess_vec(state, scores)), scores
 
@@ -168,7 +169,7 @@ class Design(ABC):
         return self.dot(unit)
 
     def hessian(self, loss: PairLoss, state: State) -> Floats:
-        """Return XᵀAX; a sweep per eight columns."""
+        """Return the Hessian XᵀAX; one sweep per eight columns."""
         images = (loss.hess_vec(state, self.column(j)) for j in range(self.matrix.n_features))
         return np.stack([self.transpose_dot(image) for image in images], axis=1)
 
@@ -189,7 +190,7 @@ class Design(ABC):
         return GroupedLoss(losses, np.stack(gradients))
 
     def groups(self, n_groups: int) -> tuple[Integers, Integers]:
-        """Return the bounds of about `n_groups` groups, as queries and as documents."""
+        """Return the offsets of about `n_groups` groups of queries, in queries and in documents."""
         documents = cast(PairSet, self.pairs).documents
         n_groups = min(n_groups, documents.n_queries)
         queries = np.linspace(0, documents.n_queries, n_groups + 1).astype(np.int64)
@@ -208,7 +209,7 @@ class Design(ABC):
 
     @cached_property
     def gram(self) -> Gram:
-        """The inner products of the m active documents: m² numbers, computed once."""
+        """Gram matrix of the m active documents (of queries with pairs), m × m; cached."""
         return self.make_gram()
 
     def make_gram(self) -> Gram:
@@ -220,14 +221,14 @@ class Design(ABC):
         return self.rows(active.rows), active
 
     def curved_gram(self, loss: PairLoss, state: State) -> Floats:
-        """Return A K for the inner products K of the active documents; no sweep."""
+        """Return AK for the Gram matrix K of the active documents; no sweep."""
         space = self.space
         return self.gram.curved(
             lambda u: space.entries(loss.hess_vec(state, space.vector(u))), self.pairs.n_documents
         )
 
     def combine_active(self, values: Floats) -> Floats:
-        """Return XᵀJc for one value c per active document; J subtracts query means; a sweep."""
+        """Return XᵀJc for an array c with one value per active document; a sweep."""
         return self.transpose_dot(
             self.space.vector(self.gram.spread(values, self.pairs.n_documents))
         )
@@ -236,8 +237,8 @@ class Design(ABC):
 class SharedSweeps:
     """Sweeps over X for several designs of one matrix and the same documents.
 
-    Here each design makes its own. A backend that serves all in one sweep has its own class, whose
-    results for each design must not depend on the others.
+    This class takes one sweep per design. A backend that serves all designs in one sweep has its
+    own class, whose results for each design must not depend on the others.
     """
 
     def __init__(self, designs: Sequence[Design]) -> None:
@@ -263,7 +264,7 @@ class SharedSweeps:
 
 
 class Matrix(ABC):
-    """X as a backend holds it."""
+    """The feature matrix X in the memory of a backend."""
 
     @property
     @abstractmethod
@@ -272,11 +273,11 @@ class Matrix(ABC):
 
     @abstractmethod
     def magnitudes(self, threads: int) -> Floats:
-        """Return the largest absolute value of each column, NaN if it holds one; cached."""
+        """Return the largest absolute value of each column, or NaN if it has one; cached."""
 
     @abstractmethod
     def restrict(self, columns: Integers, threads: int) -> "Matrix":
-        """Return the matrix of some columns (ascending)."""
+        """Return the submatrix with these columns (ascending indices)."""
 
     @abstractmethod
     def design(self, pairs: PairCounts, threads: int) -> Design:
@@ -302,15 +303,15 @@ class Matrix(ABC):
         return self, cast(PairSet, pairs).sample(fraction, seed)
 
     def feature(self, j: Any) -> Any:
-        """Return the numbers in the data of the features that columns j are made of."""
+        """Return the indices of the original features from which columns j are made."""
         return j
 
     def on_host(self) -> "Matrix | None":
-        """Return X for native kernels that verify a result; None if it comes from them."""
+        """Return X for the native kernels that verify a result; None if they computed it."""
         return None
 
     def survey(self, pairs: PairCounts, threads: int) -> int:
-        """Read in advance all that a fit needs besides sums; return the number of sweeps."""
+        """Read column magnitudes and a sample before a fit; return the number of sweeps taken."""
         return 0
 
     @property

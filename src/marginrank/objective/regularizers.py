@@ -1,7 +1,7 @@
-"""Regularizers Ω, for solvers of min L(w) + Ω(w).
+"""Regularizers Ω (l1 ball, elastic net), for solvers of min L(w) + Ω(w) with a loss L.
 
-Each has Ω, its proximal operator and, for certificates, its conjugate Ω*(v) = sup_w ⟨v, w⟩ − Ω(w)
-along the ray v = −τ∇L(w), 0 ≤ τ ≤ 1.
+Each computes Ω, its proximal operator and, for certificates, its conjugate
+Ω*(v) = sup_w ⟨v, w⟩ − Ω(w) along the ray v = −τ∇L(w), 0 ≤ τ ≤ 1. Its domain is where Ω is finite.
 """
 
 from abc import ABC, abstractmethod
@@ -14,12 +14,12 @@ import numpy as np
 from marginrank._utils.parameters import Mention, Message
 from marginrank._utils.types import Floats
 
-EASE = 10.0  # ratio of successive penalties of a continuation, or more if they would be too many
+EASE = 10.0  # least ratio of successive penalties of a continuation from a large penalty
 MOST_EASIER = 12  # penalties; after 12 powers of 10 a further one hardly changes the loss
 
 
 class Ray(NamedTuple):
-    """τ → Ω*(−τ∇L) as (value, first and second derivative), finite for 0 ≤ τ ≤ `limit`."""
+    """The function τ → Ω*(−τ∇L), with first and second derivative; finite for τ ≤ `limit`."""
 
     limit: float
     conjugate: Callable[[float], tuple[float, float, float]]
@@ -49,7 +49,7 @@ class Regularizer(ABC):
 
     @abstractmethod
     def ray(self, gradient: Floats) -> Ray:
-        """Return the conjugate along −τ · gradient."""
+        """Return the conjugate Ω* along −τ · gradient, as a function of τ."""
 
     @abstractmethod
     def inside(self, w: Floats) -> Floats:
@@ -75,18 +75,18 @@ class L1Regularizer(Regularizer):
         """Yield the falling penalties of a continuation, given ∇L(0)."""
 
     def contains(self, w: Floats) -> bool:
-        """Return True if w, which has the right signs, is in the domain."""
+        """Return True if w is in the domain; its signs are not checked."""
         return True
 
     def violation(self, w: Floats, gradient: Floats) -> float:
-        """Return the largest entry of the shortest subgradient at w."""
+        """Return the largest entry of the shortest subgradient of L + Ω at w, given ∇L(w)."""
         l1 = self.multiplier(w, gradient)
         smooth = gradient + self.ridge * w
         at_zero = np.maximum(self.pull(gradient) - l1, 0.0)
         return float(np.max(np.where(w == 0, at_zero, np.abs(smooth + l1 * np.sign(w)))))
 
     def pull(self, gradient: Floats) -> Floats:
-        """Return the decrease rate of the loss as each weight leaves zero."""
+        """Return the pull on each weight: the rate at which the loss falls as it leaves zero."""
         return np.maximum(-gradient, 0.0) if self.positive else np.abs(gradient)
 
     def inside(self, w: Floats) -> Floats:

@@ -1,6 +1,7 @@
-"""Several objectives on the same documents, with other weights or losses, that share sweeps over X.
+"""Evaluate several objectives on the same documents in shared passes over X (sweeps).
 
-Each result is, bit for bit, the result of the objective alone.
+The objectives differ in weights or losses. Each result equals, bit for bit, the result of
+evaluating the objective alone. A point is an objective evaluated at one w.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from marginrank.objective.protocols import Scores, SharedSweeps
 def points_at(
     objectives: Sequence[Objective], ws: Sequence[Floats], likes: Sequence[Point | None]
 ) -> list[Point]:
-    """Evaluate one w per objective, with its gradient; a sweep."""
+    """Return one point with its gradient for each objective and w; one sweep."""
     states = [None if like is None else like.state for like in likes]
     evaluations = _share(objectives).evaluate([o.pair_loss for o in objectives], ws, states)
     return [
@@ -23,12 +24,12 @@ def points_at(
 
 
 def scores_of(objectives: Sequence[Objective], ws: Sequence[Floats]) -> list[Scores]:
-    """Return Xw for one w per objective; a sweep."""
+    """Return the scores Xw for one w per objective; one sweep."""
     return _share(objectives).dot(ws)
 
 
 def make_gradients(points: Sequence[Point]) -> None:
-    """Compute the gradients that are not known yet; a sweep."""
+    """Set the gradient of each point that does not have it yet; at most one sweep."""
     waiting = [point for point in points if not point.has_gradient]
     if not waiting:
         return
@@ -39,7 +40,7 @@ def make_gradients(points: Sequence[Point]) -> None:
 
 
 def hess_vecs(points: Sequence[Point], vs: Sequence[Floats]) -> list[tuple[Floats, Scores]]:
-    """Return ∇²F(w) v and Xv for one v per point; a sweep."""
+    """Return the Hessian product ∇²F(w) v and the scores Xv for one v per point; one sweep."""
     objectives = [point.objective for point in points]
     losses, states = [o.pair_loss for o in objectives], [point.state for point in points]
     products = _share(objectives).hess_vec(losses, states, vs)

@@ -1,4 +1,4 @@
-"""Backends: where X is and how it is multiplied. A new one is a folder and a line below."""
+"""Backends: native or PyTorch kernels for products with X; a new one is added to BACKENDS."""
 
 from importlib import import_module
 from operator import attrgetter

@@ -1,4 +1,4 @@
-"""X times a matrix T, or divided by scales, without computing the product.
+"""The product XT as a lazy matrix: T is a transformation, or divides columns by their scales.
 
 With u the weights of XT, the scores are X (Tu), and a sum over documents Xᵀz becomes TᵀXᵀz. Solvers
 work with u as if X had been transformed; the backend gets w = Tu. X is not copied.
@@ -27,7 +27,7 @@ from marginrank.objective.protocols import (
 
 
 class Transformation(ABC):
-    """T."""
+    """The matrix T as a linear operator."""
 
     @abstractmethod
     def inner(self, u: Floats) -> Floats:
@@ -35,16 +35,16 @@ class Transformation(ABC):
 
     @abstractmethod
     def outer(self, sums: Floats) -> Floats:
-        """Return Tᵀg for the last axis of sums g over documents."""
+        """Return Tᵀg for each vector g = Xᵀz along the last axis of `sums`."""
 
     def apply(self, evaluation: Evaluation) -> Evaluation:
-        """Return an evaluation of X with the gradient of XT."""
+        """Return an evaluation with its gradient by w replaced by the gradient by u."""
         assert evaluation.gradient is not None
         return evaluation._replace(gradient=self.outer(evaluation.gradient))
 
 
 class TransformedDesign(Design):
-    """XT; scores and losses are the same as for X."""
+    """The design XT; scores and losses are computed by the design of X."""
 
     def __init__(self, matrix: Matrix, inner: Design, transformation: Transformation) -> None:
         super().__init__(matrix, inner.pairs, inner.threads)

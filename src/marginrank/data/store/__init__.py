@@ -1,1 +1,1 @@
-"""The store: features in blocks on disk, labels and queries beside them."""
+"""The store: a folder on disk with the features, labels and queries of a data set."""

@@ -27,7 +27,7 @@ FIX = "restore the store from a copy, or convert the data again"
 
 
 class PinnedBlocks(NamedTuple):
-    """The blocks that stay in memory."""
+    """Sizes of the blocks that stay in memory (pinned)."""
 
     n_blocks: int  # counted from the first block
     n_bytes: int  # in memory
@@ -83,7 +83,7 @@ class FeatureReader:
         return _buffer_bytes(features, _block_sizes(features, _blocks(bounds)), n_pinned=0)
 
     def _pin(self, pinned_bytes: int) -> None:
-        """Choose the pinned blocks and allocate all memory."""
+        """Select the blocks to pin, at most `pinned_bytes`, and allocate all memory."""
         features, blocks = self._features, self._blocks
         sizes = _block_sizes(features, blocks)
         totals = list(accumulate(size.in_memory + size.indptr for size in sizes))
@@ -145,7 +145,7 @@ class FeatureReader:
         return block < self.pinned.n_blocks and self._features.packed is None
 
     def _missing(self, order: list[int]) -> list[int]:
-        """Return the blocks that a pass has to read."""
+        """Return the blocks that a pass in this order has to read from disk."""
         known = set(self._rows)
         missing = []
         for block in order:
@@ -228,7 +228,7 @@ class FeatureReader:
 
 
 class _ReaderThread:
-    """The thread of one pass."""
+    """The thread that reads the blocks of one pass."""
 
     def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="marginrank-reader")
@@ -311,7 +311,7 @@ def _aligned(n_bytes: int) -> int:
 
 
 class _BlockSize(NamedTuple):
-    """Lengths of the aligned memory for a block."""
+    """Bytes of aligned memory for a block."""
 
     on_disk: int
     in_memory: int  # unpacked
@@ -330,7 +330,7 @@ def _block_sizes(features: StoredFeatures, blocks: list[Rows]) -> list[_BlockSiz
 
 
 def _buffered(features: StoredFeatures, sizes: list[_BlockSize], n_pinned: int) -> list[_BlockSize]:
-    """Return the blocks that are read into buffers: packed blocks also if they are pinned."""
+    """Return the sizes of blocks that are read into buffers: packed ones even if pinned."""
     return sizes[n_pinned:] if features.packed is None else sizes
 
 

@@ -28,7 +28,7 @@ class Entries(NamedTuple):
     indptr: NDArray[Any]
 
     def take(self, rows: RowIndex) -> "Entries":
-        """Return some rows; for a slice, only `indptr` is copied."""
+        """Return the given rows; for a slice, only `indptr` is copied."""
         if isinstance(rows, slice):
             begin, end = self.indptr[rows.start], self.indptr[rows.stop]
             indptr = self.indptr[rows.start : rows.stop + 1] - begin
@@ -47,7 +47,7 @@ class Entries(NamedTuple):
 
 @dataclass(frozen=True)
 class FeatureRows:
-    """Features that are read some rows at a time."""
+    """Features of an array, of CSR or of a store, read in blocks of rows."""
 
     take: Callable[[RowIndex], Any]  # returns rows as an array or, with an `indptr`, as Entries
     shape: tuple[int, int]
@@ -58,7 +58,7 @@ class FeatureRows:
 
     @classmethod
     def of(cls, X: Any) -> "FeatureRows":
-        """Return the rows of an array, of CSR or of a store (after comparing its checksums)."""
+        """Return FeatureRows of an array, of CSR or of a store (whose checksums are compared)."""
         if isinstance(X, StoredFeatures):
             contents = [file.mapped() for file in X.files]
             if X.packed is not None:
@@ -73,7 +73,7 @@ class FeatureRows:
     def of_entries(
         cls, entries: Entries, shape: tuple[int, int], dtype: np.dtype[Any], *, dense: bool
     ) -> "FeatureRows":
-        """Return rows of entries, converted to a type and perhaps made dense."""
+        """Return FeatureRows of CSR entries, converted to `dtype` and, with `dense`, to arrays."""
         few = int(entries.indptr[-1]) < 2**31
         index_dtype = np.dtype(np.int32 if few else np.int64)
 

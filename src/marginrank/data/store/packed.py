@@ -18,14 +18,14 @@ WORTHWHILE = 0.9  # of the bytes of a plain row; above that, a plain array can b
 
 @dataclass(frozen=True)
 class PackedColumns:
-    """The types of the columns of a packed row."""
+    """The NumPy type in which each column of X is stored, and conversions."""
 
     types: tuple[str, ...]  # of each column, from TYPES
     dtype: np.dtype[Any]  # in memory, float32 or float64
 
     @cached_property
     def columns(self) -> dict[str, Integers]:
-        """Columns of each type, in the order of a packed row."""
+        """Column numbers by type, in the order of the bytes of a packed row."""
         types = np.array(self.types)
         return {name: np.flatnonzero(types == name) for name in TYPES}
 
@@ -46,7 +46,7 @@ class PackedColumns:
         return self.row_bytes <= WORTHWHILE * len(self.types) * self.dtype.itemsize
 
     def pack(self, X: NDArray[Any]) -> NDArray[np.uint8]:
-        """Return rows packed into bytes; the values must be exact in the types."""
+        """Return rows of X packed into bytes; each type must hold its column exactly."""
         packed = np.empty((X.shape[0], self.row_bytes), dtype=np.uint8)
         first = 0
         for name, columns in self.columns.items():
@@ -69,7 +69,7 @@ class PackedColumns:
 
 
 def smallest_types(blocks: Iterable[NDArray[Any]], n_columns: int, dtype: Any) -> PackedColumns:
-    """Return the smallest types that hold every column of these rows, bit by bit."""
+    """Return the smallest type for each column that holds its values in all blocks exactly."""
     dtype = np.dtype(dtype)
     narrow = [name for name in NARROW if np.dtype(name).itemsize < dtype.itemsize]
     holds = {name: np.ones(n_columns, dtype=bool) for name in narrow}
@@ -86,7 +86,7 @@ def smallest_types(blocks: Iterable[NDArray[Any]], n_columns: int, dtype: Any) -
 
 
 def _held(X: NDArray[Any], narrow: np.dtype[Any]) -> Booleans:
-    """Return which columns a type holds exactly; −0.0 is not an integer."""
+    """Return a mask of the columns that a type holds exactly; −0.0 is not an integer."""
     if narrow.kind == "u":
         inside = (X.min(axis=0) >= 0) & (X.max(axis=0) <= np.iinfo(narrow).max)
         integers = np.where(inside, X, 0).astype(narrow)

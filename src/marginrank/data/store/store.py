@@ -390,7 +390,7 @@ def increases(starts: Integers) -> bool:
 def ranked_ranges(
     y: NDArray[Any], documents: Documents, n_documents: int, threads: int
 ) -> Iterator[tuple[int, int, Queries]]:
-    """Yield (first, last, ranked queries) for runs of queries of about `n_documents`."""
+    """Yield (first, last, Queries) for consecutive queries with about `n_documents` in total."""
     offsets = documents.offsets
     for first, last in bounded_ranges(offsets, n_documents):
         begin, end = int(offsets[first]), int(offsets[last])

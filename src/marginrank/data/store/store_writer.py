@@ -1,4 +1,4 @@
-"""Writes a data set as a store."""
+"""Writing of a data set as a store."""
 
 import json
 import os
@@ -108,7 +108,7 @@ def write_parts(data: DataParts, folder: str, *, packed: bool, grouped: bool) ->
 def _write_features(
     rows: FeatureRows, columns: PackedColumns | None, folder: str
 ) -> dict[str, dict[str, Any]]:
-    """Write X; return the manifest's entries of its files."""
+    """Write X; return the entries of its files for the manifest, by name."""
     index_dtype, n_rows = rows.index_dtype, rows.shape[0]
     if rows.indptr is None or index_dtype is None:
         blocks = rows.blocks()
@@ -207,7 +207,7 @@ def _write_array(
 
 
 class ArrayWriter:
-    """A new file name.npy in a folder, whose array is written some rows at a time."""
+    """A new file ``{name}.npy`` in a folder, whose array is appended in blocks of rows."""
 
     def __init__(self, folder: str, name: str, dtype: Any, shape: tuple[int, ...]) -> None:
         self._dtype, self._shape = np.dtype(dtype), shape

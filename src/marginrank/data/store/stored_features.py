@@ -15,7 +15,7 @@ from marginrank.data.store.packed import PackedColumns
 
 
 class NpyHeader(NamedTuple):
-    """Position, shape and type of the array in a file."""
+    """Position, shape and type of the array in a .npy file."""
 
     start: int
     shape: tuple[int, ...]
@@ -73,7 +73,7 @@ def damaged(path: str, what: str) -> ValueError:
 
 @dataclass(frozen=True)
 class StoredFeatures:
-    """X of a store, whose rows are read a block at a time."""
+    """X of a store on disk: its files, shape and type; rows are read in blocks."""
 
     folder: str
     shape: tuple[int, int]

@@ -1,1 +1,1 @@
-"""X in parts of whole queries, wherever they are, behind one objective."""
+"""Matrix and loss over X split into parts of whole queries, on disk or on a cluster."""

@@ -1,4 +1,7 @@
-"""Scores, losses and designs over parts: sums are made in the order of the parts."""
+"""Scores, losses and designs of X split into parts; see :mod:`marginrank.operators.parts.tasks`.
+
+Results of the parts are added in the order of the parts.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -73,7 +76,7 @@ class PostponedSum:
 def _on_sums(
     task: Task, steps: Sequence[tuple[float, ...] | None], part: PartKernels, *arguments: Any
 ) -> tuple[tuple[Any, ...], Any]:
-    """Call a task after computing the arguments that are postponed sums: they have steps."""
+    """Call a task after adding up the arguments that are postponed sums (steps not None)."""
     left = iter(arguments)
     space = part.design.space
     own = []
@@ -108,7 +111,7 @@ class Calls:
         report: Report | None = None,
         sweep: bool = False,
     ) -> list[Any]:
-        """Call a task and return its kept results; postponed sums are computed by the task."""
+        """Call a task on every part; return its kept results, one ByPart per result."""
         if any(isinstance(some, PostponedSum) for some in each):
             steps = [some.steps if isinstance(some, PostponedSum) else None for some in each]
             task = partial(_on_sums, task, steps)
@@ -122,7 +125,7 @@ class Calls:
     def sum(
         self, task: Task, each: Sequence[Any], *, loss: Loss | None = None, sweep: bool = True
     ) -> Floats:
-        """Return the sum of the reported results."""
+        """Call a task on every part; return the sum of the reported results."""
         total = OrderedSum()
         self.run(task, each, loss=loss, report=total.add, sweep=sweep)
         return total.total
@@ -136,7 +139,7 @@ class Calls:
         loss: Loss | None = None,
         sweep: bool = False,
     ) -> Scores:
-        """Return the only result that is kept."""
+        """Call a task on every part; return its only kept result as a score vector."""
         (vector,) = self.run(task, each, common, loss=loss, n_kept=1, sweep=sweep)
         return Scores(vector)
 
@@ -150,7 +153,7 @@ class Calls:
         scores: Scores | None = None,
         sweep: bool = False,
     ) -> tuple[Evaluation, list[Floats | None]]:
-        """Return an evaluation without a gradient, and the other sums that are reported.
+        """Return an evaluation of the loss without a gradient, and the other reported sums.
 
         The task keeps the scores, unless they are given.
         """

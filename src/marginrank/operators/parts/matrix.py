@@ -1,4 +1,4 @@
-"""X in parts of whole queries: for any executor, and for a store that is read from disk."""
+"""X split into parts of whole queries: for any executor, and for a store read from disk."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -32,7 +32,7 @@ OnRead = Callable[[int, int], None]
 
 
 class Reservoir(NamedTuple):
-    """Rows in memory from which samples are drawn."""
+    """A sample of rows of X in memory, from which smaller samples are drawn."""
 
     source: PairCounts
     fraction: float  # of the documents
@@ -41,9 +41,10 @@ class Reservoir(NamedTuple):
 
 
 class PartsMatrix(Matrix):
-    """X in parts that depend on the data alone.
+    """X split into parts, which depend on the data alone.
 
-    One sweep, the survey, computes the magnitudes of the features and fills the reservoir.
+    One pass over X (a sweep), the survey, computes the largest absolute value of each feature and
+    fills the reservoir.
     """
 
     def __init__(self) -> None:
@@ -120,7 +121,7 @@ class PartsMatrix(Matrix):
 
 
 class RestrictedParts(PartsMatrix):
-    """Some columns of X in parts."""
+    """A PartsMatrix of selected columns of X."""
 
     def __init__(self, whole: PartsMatrix, columns: Integers) -> None:
         super().__init__()
@@ -177,7 +178,7 @@ class FitMemory(NamedTuple):
 
 
 class MemoryPlan(NamedTuple):
-    """Bytes of memory by purpose."""
+    """Planned use of memory in bytes, by purpose."""
 
     used: int  # by the process before the fit, including labels and weights of the data
     fit: FitMemory
@@ -186,7 +187,7 @@ class MemoryPlan(NamedTuple):
 
     @property
     def needed(self) -> int:
-        """The least memory that a fit needs."""
+        """The least memory that a fit needs, in bytes."""
         return self.used + sum(self.fit) + self.reservoir + self.buffers + SLACK_BYTES
 
 
@@ -263,7 +264,7 @@ class StreamedMatrix(PartsMatrix):
         return self._executor[1]
 
     def parts(self) -> Iterator[tuple[int, Any]]:
-        """Yield the number and the rows of each part, valid until the next one; a sweep."""
+        """Yield the index and the rows of each part, valid until the next part; a sweep."""
         blocks = self.plan.blocks
         for is_long, parts in groupby(range(self.plan.n_parts), self.plan.is_long):
             if is_long:
@@ -281,7 +282,7 @@ class StreamedMatrix(PartsMatrix):
 
 
 def _queries_of(pairs: PairSet, rows: Integers) -> Integers:
-    """Return the first query of each part; some rows may not belong to a document of `pairs`."""
+    """Return the index of the first query of each part; `pairs` may lack some of the rows."""
     first = pairs.documents.offsets[:-1]
     if pairs.documents.rows is not None:
         first = pairs.documents.rows[first]

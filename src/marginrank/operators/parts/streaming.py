@@ -29,7 +29,7 @@ COLUMNS_AT_ONCE = 32  # of a Hessian: more take more memory, fewer take more pas
 
 @dataclass(frozen=True)
 class Plan:
-    """Parts of whole queries, and the blocks of rows that are read at a time.
+    """The division of X into parts of whole queries, and blocks of rows read at a time.
 
     A part is one block, unless it is a single query larger than a block. The plan depends on the
     queries and the size of their rows alone.
@@ -52,7 +52,7 @@ class Plan:
 def make_plan(offsets: Integers, memory_before: Callable[[Integers], Integers]) -> Plan:
     """Return the plan for queries that begin at the rows `offsets`.
 
-    `memory_before` returns the bytes that all rows before the given ones take.
+    `memory_before` maps row indices to the bytes that all rows before each of them take.
     """
     before = memory_before(offsets)
     queries = [0]
@@ -181,7 +181,7 @@ class StreamingExecutor(Executor):
 
 
 class Slice(NamedTuple):
-    """The rows first … last of a query."""
+    """The rows from `first` to `last` (excluded) of a query."""
 
     first: int
     last: int

@@ -41,8 +41,8 @@ class PartKernels(NamedTuple):
 class ByPart:
     """One of the results that a task has kept for each part."""
 
-    handles: tuple[Any, ...]  # of the kept tuples, by part; the executor can read them
-    item: int = 0  # position in these tuples
+    handles: tuple[Any, ...]  # one per part, by which the executor finds the tuple that was kept
+    item: int = 0  # position of the result in these tuples
 
 
 class Executor(ABC):
@@ -51,11 +51,11 @@ class Executor(ABC):
     @property
     @abstractmethod
     def bounds(self) -> Integers:
-        """Part k has the documents bounds[k] … bounds[k + 1]."""
+        """Offsets of the parts: part k has the documents bounds[k] … bounds[k + 1]."""
 
     @property
     def far(self) -> bool:
-        """Whether calling a task costs more than most tasks do, because it is sent elsewhere."""
+        """Whether calling a task is slower than most tasks, because it runs on another machine."""
         return False
 
     @abstractmethod
@@ -99,7 +99,7 @@ class Executor(ABC):
 
     @abstractmethod
     def restrict(self, columns: Integers) -> "Executor":
-        """Return the same parts with some columns of X alone (ascending)."""
+        """Return an executor of the same parts with only these columns (ascending) of X."""
 
 
 def keep(method: str, part: PartKernels, *arguments: Any) -> tuple[Kept, Any]:
@@ -113,13 +113,13 @@ def report(method: str, part: PartKernels, *arguments: Any) -> tuple[Kept, Any]:
 
 
 def evaluate(part: PartKernels, like: State | None, w: Floats) -> tuple[Kept, Any]:
-    """Evaluate the loss at w; a sweep."""
+    """Evaluate the loss of a part at w; a sweep (a pass over its rows of X)."""
     found = part.design.evaluate(part.pair_loss, w, like)
     return _vectors(found), (found.losses, found.gradient)
 
 
 def evaluate_scores(part: PartKernels, scores: Scores, like: State | None) -> tuple[Kept, Any]:
-    """Evaluate the loss at some scores."""
+    """Evaluate the loss of a part at a score vector."""
     found = part.pair_loss.evaluate(scores, like)
     return _vectors(found)[1:], (found.losses,)
 
@@ -132,7 +132,7 @@ def evaluate_along(
     step: float,
     with_gradient: bool,
 ) -> tuple[Kept, Any]:
-    """Evaluate the loss along a direction; with the gradient it is a sweep."""
+    """Evaluate the loss at scores + step · direction; a sweep if `with_gradient`."""
     found, slope = part.pair_loss.evaluate_along(scores, step, direction, like)
     gradient = part.design.transpose_dot(found.score_gradient) if with_gradient else None
     return _vectors(found), (found.losses, slope, gradient)
@@ -143,33 +143,33 @@ def _vectors(found: Evaluation) -> Kept:
 
 
 def hess_vec(part: PartKernels, state: State, v: Floats) -> tuple[Kept, Any]:
-    """Return XᵀAXv and Xv; a sweep."""
+    """Keep Xv and report XᵀAXv, with A the Hessian by the scores; a sweep."""
     product, image = part.design.hess_vec(part.pair_loss, state, v)
     return (image,), product
 
 
 def hessian(part: PartKernels, state: State) -> tuple[Kept, Any]:
-    """Return XᵀAX."""
+    """Report the Hessian XᵀAX."""
     return (), part.design.hessian(part.pair_loss, state)
 
 
 def hess_diag(part: PartKernels, state: State) -> tuple[Kept, Any]:
-    """Return the diagonal of XᵀAX."""
+    """Report the diagonal of the Hessian XᵀAX."""
     return (), part.design.hess_diag(part.pair_loss, state)
 
 
 def add(part: PartKernels, a: Scores, b: Scores, step: float) -> tuple[Kept, Any]:
-    """Return a + step · b."""
+    """Keep a + step · b."""
     return (part.design.space.add(a, step, b),), None
 
 
 def same(part: PartKernels, a: Scores) -> tuple[Kept, Any]:
-    """Return the argument: it makes an executor add up a postponed sum."""
+    """Keep the argument unchanged: calling this task adds up a postponed sum."""
     return (a,), None
 
 
 def active_rows(part: PartKernels) -> tuple[Kept, Any]:
-    """Return the rows of X of the active documents, and their numbers."""
+    """Report the rows of X of the active documents, and the indices of these documents."""
     rows, active = part.design.active_rows()
     return (), (rows.copy(), active)
 

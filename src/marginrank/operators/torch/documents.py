@@ -13,7 +13,7 @@ from marginrank.operators.torch.fixed_point import Segments
 
 
 class ScoreLoss(NamedTuple):
-    """The loss at some scores."""
+    """The loss and its derivatives at one score vector."""
 
     by_query: Tensor  # (n_queries, 3): loss, sizes of the terms of the loss and of its derivatives
     slopes: Tensor  # derivative by each score
@@ -47,7 +47,8 @@ class DeviceDocuments:
     def keys(self, scores: Tensor) -> Tensor:
         """Return scores minus margins, centered in each query: pairs depend on differences only.
 
-        All of a query is NaN if any of it is not finite, and zero if it has no pairs that count.
+        All values of a query are NaN if one score is not finite, and zero if the query has no pair
+        of positive weight.
         """
         key = scores if self.margins is None else scores - self.margins
         middle = 0.5 * self.queries.reduce(key, "min") + 0.5 * self.queries.reduce(key, "max")
@@ -68,14 +69,14 @@ class Order(NamedTuple):
 
 
 class Window(NamedTuple):
-    """Bounds of the active pairs of each document, as positions in the order (int32)."""
+    """Bounds of the partners of each document in active pairs, as positions in an Order."""
 
     end: Tensor  # preferred partners of the document are before this position
     begin: Tensor  # its other partners are at this position or after it
 
 
 def sort(documents: DeviceDocuments, key: Tensor) -> Order:
-    """Sort by query and score, with two stable sorts."""
+    """Return the documents sorted by query and score, with two stable sorts."""
     by_key = torch.argsort(key, stable=True)
     by_query = torch.argsort(documents.queries.segment.index_select(0, by_key), stable=True)
     document = by_key.index_select(0, by_query)
@@ -89,7 +90,7 @@ def inverse(permutation: Tensor) -> Tensor:
 
 
 def find_window(documents: DeviceDocuments, order: Order, theta: float) -> Window:
-    """Find the pairs with s_i < s_j + θ."""
+    """Return the window of the active pairs, with s_i < s_j + θ for a hinge term at θ."""
     end = _first_not_below(documents, order, theta)
     # `begin` follows from `end`, not from a second comparison: both sides of a pair must agree
     # whether it is active, whatever the rounding.

@@ -80,7 +80,7 @@ class DenseFeatures:
 
 @dataclass(frozen=True)
 class _Lines:
-    """The rows or the columns of a sparse matrix."""
+    """The lines (rows, or columns) of a sparse matrix in compressed form."""
 
     offsets: Tensor
     index: Tensor  # int32
@@ -92,7 +92,7 @@ class _Lines:
         return cls(offsets, index.to(torch.int32), values, offsets.cpu().numpy())
 
     def dot(self, v: Tensor) -> Tensor:
-        """Return the products of all lines with v."""
+        """Return the inner product of each line with v."""
         parts = []
         for first, last in _runs(self.bounds, TILE_ENTRIES):
             some = slice(int(self.bounds[first]), int(self.bounds[last]))
@@ -105,7 +105,7 @@ class _Lines:
 
 
 class SparseFeatures:
-    """A CSR matrix of float32 or float64, by rows and by columns."""
+    """A sparse float32 or float64 matrix, stored both by rows and by columns."""
 
     def __init__(self, rows: _Lines, n_columns: int) -> None:
         self._rows = rows

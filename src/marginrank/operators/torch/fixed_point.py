@@ -18,7 +18,7 @@ MANTISSA_BITS, EXPONENT_BIAS = 52, 1023  # of a double
 
 
 class Encoded(NamedTuple):
-    """Numbers as integers times a unit per segment."""
+    """Numbers as integers times one unit (a power of two) per segment."""
 
     integers: Tensor  # int64
     unit: Tensor  # float64, by segment; NaN where a number is not finite
@@ -39,7 +39,7 @@ class Segments:
         return cls(offsets, torch.repeat_interleave(numbers, offsets[1:] - offsets[:-1]))
 
     def spread(self, values: Tensor) -> Tensor:
-        """Return the value of its segment for each entry."""
+        """Repeat the value of each segment for each of its entries."""
         return values.index_select(0, self.segment)
 
     def reduce(self, values: Tensor, how: str, initial: float | None = None) -> Tensor:
@@ -65,7 +65,7 @@ class Segments:
         )
 
     def sum(self, values: Tensor) -> Tensor:
-        """Return the sum of each segment, to the last digit."""
+        """Return the sum of each segment, accurate to the last digit."""
         high, low = (
             _differences(encoded.integers, self.offsets) * encoded.unit
             for encoded in self.encode_all_digits(values)

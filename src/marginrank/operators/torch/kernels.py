@@ -1,4 +1,8 @@
-"""Loss and derivatives in score space: for pairs from labels, and for listed pairs."""
+"""Loss and derivatives by the scores, for pairs from labels and for listed pairs.
+
+A plan holds what depends on the pairs alone; a kernel adds the loss, a sum of hinge terms (pieces).
+The partners of a document are the documents that it forms active pairs with.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -39,7 +43,7 @@ class _Sides(NamedTuple):
 
 
 class LevelPlan:
-    """Pairs from labels on a device, for any scores and any loss."""
+    """Precomputed index tensors of pairs from labels, for any scores and any loss."""
 
     def __init__(self, pairs: LevelPairs, device: torch.device) -> None:
         self.documents = DeviceDocuments.of(pairs, pairs.queries.n_levels > 1, device)
@@ -110,7 +114,7 @@ class LevelKernel:
         return found
 
     def _by_side(self, ranges: list[Ranges], values: Tensor, unit: Tensor, window: int) -> _Sides:
-        """Return sums over the partners in a window, as float64."""
+        """Return sums of values over the partners in the window with this index, as float64."""
         queries = self.plan.documents.queries
         totals = [torch.zeros_like(queries.segment, dtype=torch.int64) for _ in range(2)]
         for some in ranges:
@@ -137,7 +141,7 @@ class LevelKernel:
         return torch.addcmul(sum(images[1:], images[0]), state.curvature, u)
 
     def _factor(self, k: int) -> Tensor:
-        """Return the factor of the sums of a quadratic piece, by query."""
+        """Return the factor of the sums of quadratic piece k, one per query."""
         piece = self.pieces[self._curved[k]]
         return self.plan.documents.query_weight * (-2.0 * piece.coefficient)
 
@@ -175,7 +179,7 @@ class _LossSums:
         self.sizes = [torch.zeros_like(key) for _ in range(2)]
 
     def add(self, piece: Piece, count: _Sides, of_keys: _Sides, factors: Factors | None) -> None:
-        """Add a piece, with one rank of the pair weights."""
+        """Add the sums of a piece for one term of the pair weights (one column of factors)."""
         key, theta, a = self.key, piece.theta, piece.coefficient
         preferred, other = factors or (1.0, 1.0)
         pairs_lost, pairs_won = preferred * count.below, other * count.above
@@ -206,7 +210,7 @@ class ListedState(NamedTuple):
 
 
 class ListedPlan:
-    """Listed pairs on a device, sorted by query."""
+    """Precomputed index tensors of listed pairs, sorted by query."""
 
     def __init__(self, pairs: ListedPairs, device: torch.device) -> None:
         query = pairs.grouped.query_of_document[pairs.pairs[:, 0]]

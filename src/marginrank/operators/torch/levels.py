@@ -31,9 +31,9 @@ PASSES_AT_ONCE = 4  # their prefix sums take 8 bytes per document each
 
 @dataclass(frozen=True)
 class Leaves:
-    """The levels of each query that have documents, in ascending order."""
+    """The leaves: pairs (query, level) that have documents, sorted by query and level."""
 
-    leaf: Tensor  # int32, the leaf of each document
+    leaf: Tensor  # int32, index of the leaf of each document
     level: Tensor  # int32, the level of each leaf
     first: Tensor  # int32, number of documents before each level of each query, sorted by both
     slot: Tensor  # int64, by leaf: position of level 0 of its query in `first`
@@ -72,17 +72,17 @@ class Leaves:
         return self.spread(self.level)
 
     def spread(self, values: Tensor) -> Tensor:
-        """Return the value of its leaf for each document."""
+        """Repeat the value of each leaf for each of its documents."""
         return values.index_select(0, self.leaf)
 
     def documents_below(self, level: Tensor) -> Tensor:
-        """Return the number of documents before a level of each leaf's query, in all queries."""
+        """Return, by leaf, the number of documents before this level of the leaf's query."""
         slot = torch.minimum(torch.maximum(self.slot + level, self.slot), self.last_slot)
         return self.first.index_select(0, slot)
 
 
 class PassRanges(NamedTuple):
-    """Ranges of documents whose running sums give the sums over partners, in one order."""
+    """The ranges of one pass: the order of the documents, and where each range ends."""
 
     source: Tensor  # int32, the document at each position
     is_preferred: Tensor  # by document, whether it is the preferred side of its pairs there
@@ -128,9 +128,10 @@ class AllLevels:
 
 
 class _Split:
-    """The nodes of the partition, split by a bit.
+    """One pass of the wavelet partition: every node is split by a bit of the level.
 
-    A node is a range of positions. After the split, its lower part is before its higher part.
+    A node is the range of positions of documents whose levels agree in the higher bits. After the
+    split, its lower part is before its higher part.
     """
 
     def __init__(self, levels: AllLevels, number: int, bit: int, place: Tensor) -> None:
@@ -142,11 +143,11 @@ class _Split:
         self._before = self._highs.index_select(0, self.low_start)
 
     def _highs_in_front(self, place: Tensor) -> Tensor:
-        """Count the documents of the higher part in the node before a position."""
+        """Return, by document, the number of documents with the bit set before a node position."""
         return self._highs.index_select(0, place) - self._before
 
     def follow(self, place: Tensor) -> Tensor:
-        """Translate a position in each document's node to a position in its own part."""
+        """Return positions in each document's node as positions in the document's part."""
         highs = self._highs_in_front(place)
         return torch.where(self.is_high, self.high_start + highs, place - highs)
 
@@ -203,7 +204,7 @@ Levels = AllLevels | AdjacentLevels
 
 @dataclass(frozen=True)
 class Ranges:
-    """The ranges of some passes in one run of prefix sums."""
+    """The ranges of several passes, joined to one array (a run) for one prefix sum."""
 
     levels: Levels
     numbers: range  # of the passes
@@ -214,7 +215,7 @@ class Ranges:
     stops: list[Tensor]  # int32, by window: ends of the ranges by pass and document
 
     def prefix_sums(self, values: Tensor) -> Tensor:
-        """Return prefix sums of the run, all off by the same constant."""
+        """Return prefix sums over the run; all are off by a constant, which differences cancel."""
         return torch.cumsum(values.index_select(0, self.source), 0, dtype=values.dtype)
 
     def sums(self, prefix_sums: Tensor, window: int) -> Tensor:
@@ -237,13 +238,13 @@ class Ranges:
         return above, parts.sum(0) - above
 
     def keep(self, windows: Sequence[int]) -> "Ranges":
-        """Return the ranges with some of the windows alone."""
+        """Return the ranges with only the windows of these indices."""
         stops = [self.stops[window] for window in windows]
         return Ranges(self.levels, self.numbers, self.source, self.starts, stops)
 
 
 def gather(levels: Levels, passes: list[PassRanges], *, by_side: bool) -> list[Ranges]:
-    """Join passes; `by_side` if documents have one value for each side of their pairs."""
+    """Join passes to runs; `by_side` if documents have one value per side of their pairs."""
     found = []
     n_documents = levels.leaves.leaf.numel()
     for first in range(0, len(passes), PASSES_AT_ONCE):

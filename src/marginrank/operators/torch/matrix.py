@@ -50,7 +50,7 @@ PairPlan = LevelPlan | ListedPlan
 
 
 class TorchSpace(ScoreSpace):
-    """Tensors on a device."""
+    """Score vectors as tensors on a device."""
 
     def __init__(self, n_documents: int, device: torch.device) -> None:
         self._n_documents = n_documents
@@ -101,7 +101,7 @@ class TorchLoss(PairLoss):
         return self._pairs.evaluate(scores)
 
     def curved(self, state: State, u: Tensor) -> Tensor:
-        """Return A u, on the device."""
+        """Return Au on the device, for the Hessian A by the scores."""
         there = cast(AtScores, state)
         if there.state is None:
             there.state = self.at(there.scores).state
@@ -145,7 +145,7 @@ def _to_host(values: Tensor) -> Floats:
 
 @dataclass
 class _Plans:
-    """A cache of one set of pairs on the device."""
+    """A cache of the plan (index tensors on the device) of the last set of pairs."""
 
     device: torch.device
     pairs: PairSet | None = None
@@ -249,7 +249,7 @@ class TorchDesign(Design):
         return _to_host(product), Scores(scores)
 
     def product(self, loss: TorchLoss, state: State, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Return XᵀAXv and Xv as tensors."""
+        """Return the Hessian product XᵀAXv and the scores Xv as tensors."""
         scores = self._dot(v)
         return self._transpose_dot(loss.curved(state, scores)), scores
 

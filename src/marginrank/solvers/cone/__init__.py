@@ -1,1 +1,1 @@
-"""Solvers for weights in a cone."""
+"""Solvers for weights in a cone Gu ≥ 0, for monotone curves."""

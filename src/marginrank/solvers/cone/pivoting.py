@@ -1,11 +1,11 @@
-"""Block principal pivoting: which conditions of a cone Gu ≥ 0 are equations at the optimum.
+"""Block principal pivoting: find the conditions of a cone Gu ≥ 0 that are equations at the optimum.
 
 Each step solves the problem on a face of the cone, where some conditions are equations and the
 others are ignored: an unconstrained problem, for any solver. An ignored condition that is violated
-becomes an equation; an equation with a negative multiplier is ignored. All of them change at once
-as long as fewer are wrong each time, with a few exceptions; after that one by one, the last one
-first. This terminates because F is strictly convex (Murty, 1974; Habetler and Kostreva, 1978, for
-functions that are not quadratic; Júdice and Pires, 1994, for blocks).
+becomes an equation; an equation with a negative multiplier is ignored. These wrong conditions all
+change at once as long as their number falls, with a few exceptions; after that only the last one
+changes in each step. This terminates because F is strictly convex (Murty, 1974; Habetler and
+Kostreva, 1978, for functions that are not quadratic; Júdice and Pires, 1994, for blocks).
 
 Every step also gives a point of the cone, the projection of the face's optimum, and a lower bound
 on F* by its certificate.
@@ -71,7 +71,7 @@ def smooth_in_cone(
 
 
 class FaceOptimum(NamedTuple):
-    """The optimum on a face."""
+    """The optimum on a face, and its projection onto the cone."""
 
     free: Point  # may be outside of the cone
     inside: ConePoint  # the nearest point of the cone
@@ -95,7 +95,7 @@ class Pivoting:
         self._held = np.zeros(cone.n_conditions, dtype=bool)
 
     def begin(self, w: Floats) -> None:
-        """Start from the point of the cone that is nearest to w."""
+        """Set the initial face and weights to the projection of w onto the cone."""
         self.w, self._held = self._cone.nearest(w)
 
     @property
@@ -109,7 +109,7 @@ class Pivoting:
     def run(
         self, objective: Objective, tol: float, record: Callable[[FaceOptimum], None]
     ) -> tuple[float, StopReason]:
-        """Return an estimate of F − F*, and why it stopped. Sets: w, best, lower."""
+        """Minimize; return an estimate of F − F* and why it stopped. Sets w, best and lower."""
         self.best, self.lower = None, 0.0
         exchange = _Exchange(self._cone.n_conditions)
         finest = LAST_TOL * tol
@@ -182,14 +182,14 @@ class Pivoting:
 
 
 class _Exchange:
-    """The rule by which conditions change sides."""
+    """The rule by which conditions become equations, or are ignored again."""
 
     def __init__(self, n_conditions: int) -> None:
         self._fewest = n_conditions + 1
         self._chances = CHANCES
 
     def next(self, held: Booleans, wrong: Booleans) -> tuple[Booleans, bool]:
-        """Return the equations of the next face, and whether fewer than ever were wrong."""
+        """Return a mask of the next face's equations, and if fewer were wrong than ever before."""
         n_wrong = int(np.count_nonzero(wrong))
         is_better = n_wrong < self._fewest
         if is_better:

@@ -1,1 +1,1 @@
-"""Solvers for losses with kinks."""
+"""Solvers for the hinge loss, which is not smooth."""

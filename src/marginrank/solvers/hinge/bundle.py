@@ -1,7 +1,8 @@
 """Bundle methods for the hinge loss: BMRM (paper 4) and its optimized variant OCAS.
 
-The loss is bounded below by planes L(w) ≥ b_k + g_kᵀw, each touching it at some w. The next w
-minimizes ½ρ‖w‖² + max_k (b_k + g_kᵀw), through the dual of this small problem:
+F(w) = ½ρ‖w‖² + L(w) with minimum F*. The loss L is bounded below by cutting planes
+L(w) ≥ b_k + g_kᵀw, each of which touches L at one w. The next w minimizes
+½ρ‖w‖² + max_k (b_k + g_kᵀw), through the dual of this small problem:
 
     max_β  Σ β_k b_k − ‖Σ β_k g_k‖² / 2ρ,   β ≥ 0, Σ β_k = 1,   w = −Σ β_k g_k / ρ.
 
@@ -28,11 +29,11 @@ from marginrank.solvers.progress import Progress, start
 from marginrank.solvers.result import Callback, SolverResult
 
 IDLE = 30  # rounds after which an unused plane is dropped
-STUCK = 100  # rounds in which neither bound on F* moved: only rounding is left of the gap
+STUCK = 100  # rounds without change of either bound on F*: the rest of the gap is rounding
 MOVED = 1e-11  # relative change of a bound; far from the optimum the gap may fall this slowly
-SPARE_PLANES = 60  # beside one per feature
+SPARE_PLANES = 60  # planes kept in addition to one per feature
 TOUCH = 0.1  # OCAS: share of the way from the best point to w at which a plane is added
-OUTSIDE = 4.0 * PRECISION  # share of a gradient that rounding may leave outside a span
+OUTSIDE = 4.0 * PRECISION  # share of a gradient outside of the basis that may be rounding
 
 
 def _solve_bundle(
@@ -95,7 +96,7 @@ def ocas(objective: Objective, **options: Any) -> SolverResult:
 
 
 def _ocas_step(best: Point, w: Floats) -> tuple[Point, Point]:
-    # The best point on the line to w, and the point at which to add a plane.
+    # Return the best point on the line from `best` to w, and the point at which to add a plane.
     direction = w - best.w
     # A sweep instead of a difference of scores, whose rounding a long step would amplify.
     objective = best.objective
@@ -108,7 +109,7 @@ def _ocas_step(best: Point, w: Floats) -> tuple[Point, Point]:
 
 
 class Bundle:
-    """The planes below the loss, and the small problem over them.
+    """The cutting planes below the loss, and the small problem of minimizing over them.
 
     `lower` is the best certified lower bound on F* so far.
     """
@@ -137,7 +138,7 @@ class Bundle:
         return max(point.value - self.lower, 0.0) + point.rounding
 
     def add(self, point: Point) -> None:
-        """Add the plane that touches the loss at a point."""
+        """Add the plane that touches the loss at the w of a point."""
         gradient = point.gradient - self._ridge * point.w
         intercept = point.loss_value - float(gradient @ point.w)
         # Errors of the scores enter the value, and again the product that is subtracted.
@@ -171,7 +172,7 @@ class Bundle:
         self._coordinates = np.vstack([self._coordinates, coordinates])
 
     def minimize(self) -> Floats:
-        """Return the w at which the ridge plus the highest plane is smallest. Sets: lower."""
+        """Return the w that minimizes the ridge plus the highest plane; update `lower`."""
         root = np.sqrt(self._ridge)
         slopes = self._coordinates / root
         v, beta = lowest_point(slopes, self._intercepts, self._beta)

@@ -8,16 +8,16 @@ from marginrank._utils.types import Floats
 from marginrank.objective.objective import Point
 from marginrank.objective.protocols import Scores
 
-MAX_POINTS = 40  # a safety limit: the bound closes after a few
+MAX_POINTS = 40  # evaluations, a safety limit: most searches need only a few
 
 
 class _Trial(NamedTuple):
-    """φ(a) = q(a) + L(a) at one a: the loss L and the slopes."""
+    """One evaluation of φ(a) in :func:`cutting_search`, at the step size a = `size`."""
 
     size: float
     point: Point
-    slope: float  # of φ
-    loss_slope: float
+    slope: float  # derivative of φ
+    loss_slope: float  # derivative of the loss L
 
     def tangent(self, size: float) -> float:
         return self.point.loss_value + (size - self.size) * self.loss_slope
@@ -26,11 +26,11 @@ class _Trial(NamedTuple):
 def cutting_search(
     start: Point, direction: Floats, direction_scores: Scores, accuracy: float = 0.05
 ) -> Point:
-    """Minimize φ(a) = F(w + a · direction) over a ≥ 0, from a = 1.
+    """Return the point that minimizes φ(a) = F(w + a · direction) over a ≥ 0, from a = 1.
 
     φ is a parabola q (the ridge) plus a convex L with kinks (the loss). The tangents of L at the
-    ends of the bracket bound φ below, and the next a minimizes this bound. It stops when bound and
-    best value differ by `accuracy` of the gain. X is not touched.
+    ends of the bracket bound φ below, and the next a minimizes this bound. The search stops when
+    bound and best value differ by at most `accuracy` times the decrease so far. X is not read.
     """
 
     def evaluate(size: float) -> _Trial:

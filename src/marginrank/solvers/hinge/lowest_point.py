@@ -1,6 +1,7 @@
 """The small quadratic program of the bundle methods, by a primal active-set method.
 
-The v that minimizes ½‖v‖² + max_k (b_k + g_kᵀv) is −Σ β_k g_k, where the weights β maximize
+Plane k has height b_k + g_kᵀv at v. The v that minimizes ½‖v‖² plus the height of the highest plane
+is −Σ β_k g_k, where the weights β of the planes maximize
 
     Σ β_k b_k − ½‖Σ β_k g_k‖²,   β ≥ 0, Σ β_k = 1.
 
@@ -38,7 +39,7 @@ def lowest_point(slopes: Floats, intercepts: Floats, beta: Floats) -> tuple[Floa
 
 
 class _Program:
-    """Planes, the planes in use, and their weights."""
+    """State of the active-set method: all planes, the planes in use, weights β and v."""
 
     def __init__(self, slopes: Floats, intercepts: Floats, beta: Floats) -> None:
         self.beta = beta.copy()
@@ -60,9 +61,9 @@ class _Program:
         return True
 
     def settle(self) -> bool:
-        """Find the best weights on the planes in use; return False if the last one gains nothing.
+        """Find the best weights of the planes in use; return False if the last one gets none.
 
-        Sets: beta, v
+        Sets beta, v and, if weights become zero, the planes in use.
         """
         while True:
             before = self.beta[self._used]
@@ -83,10 +84,10 @@ class _Program:
 
 
 class _Hull:
-    """The affine hull of some planes: all weights of sum one, negative ones included.
+    """The program on the planes in use with weights that sum to one and may be negative.
 
-    The slopes of the other planes less the slope of a reference plane are factorized, each scaled
-    to length one.
+    One plane is the reference. The slopes of the others minus the slope of the reference, scaled to
+    length one, are factorized.
     """
 
     def __init__(self, slopes: Floats, intercepts: Floats) -> None:
@@ -110,7 +111,7 @@ class _Hull:
         return not self._dependent.size  # the slopes are affinely independent
 
     def lowest_point(self) -> Floats:
-        """Return the v with the smallest ½‖v‖² plus height, among all v with equal heights."""
+        """Return the v with the smallest ½‖v‖² + height among all v where heights are equal."""
         outside = self._slope
         for _ in range(2):  # one pass leaves rounding of the slope, which may be larger than v
             outside = outside - self._basis @ (outside @ self._basis)
@@ -127,9 +128,10 @@ class _Hull:
         return _solve(self._factor, -self._rises, transposed=True)
 
     def free_change(self) -> Floats:
-        """Return a change of the weights that changes Σ β g nowhere and drops a plane.
+        """Return a change of the weights that keeps Σ β_k g_k and makes one weight zero.
 
-        The last plane gains weight: it is higher than the others, which are equally high.
+        The last plane gains weight, because it is higher at v than the others, which are equally
+        high.
         """
         column = self._dependent[0]
         change = np.zeros(self._lengths.size)

@@ -1,7 +1,8 @@
 """Newton on a smoothed hinge with shrinking smoothing: the default solver for the hinge loss.
 
-See :mod:`marginrank.solvers.hinge.widths` for the widths of the smoothing and the certificate. When
-the band holds few pairs, the minima of the last two widths are extrapolated to a width of zero.
+See :mod:`marginrank.solvers.hinge.widths` for the smoothing width, the band (the pairs that the
+smoothing affects) and the certificate. When few pairs are in the band, the minima of the last two
+widths are extrapolated to a width of zero.
 """
 
 from dataclasses import replace
@@ -25,7 +26,7 @@ from marginrank.solvers.progress import Progress, start
 from marginrank.solvers.result import Callback, Curvature, SolverResult
 from marginrank.solvers.smooth.newton import NewtonIteration, newton
 
-TIGHTENINGS = 4  # of Newton's own tol, until the gradient's part of the gap is small enough
+TIGHTENINGS = 4  # times that Newton's tol is lowered to make the gradient's part of the gap small
 NEWTON_ITERATIONS = 100  # for one width
 FIRST_TOL = 1e-3  # for the first width, whose error is larger than this
 ALONG = 1e-3  # accuracy of the line search of an extrapolation: its gain is small, but real
@@ -45,9 +46,10 @@ def smoothing(
 ) -> SolverResult:
     """Minimize an objective with a hinge loss; the parameters are as in `newton`.
 
-    Stops on the certificate. If features are so badly scaled that ∇F_ε cannot be made small enough
-    for it, stops on Newton's estimate plus the certified part of the band. `max_iter` limits the
-    number of widths, and `callback` is called once per width.
+    Stops when the certificate reaches `tol`. If features are so badly scaled that the gradient of
+    the smoothed problem cannot be made small enough for that, stops on Newton's estimate plus the
+    certified error of the smoothing. `max_iter` limits the number of widths, and `callback` is
+    called once per width.
     """
     progress = Progress(objective, callback)
     first = objective.at_zero() if w0 is None else start(objective, w0, scores0)
@@ -56,7 +58,7 @@ def smoothing(
 
 
 class _NewtonWidths(Widths[Point]):
-    """Smoothed problems by Newton's method, each from the optimum of the previous one."""
+    """Solves smoothed problems by Newton's method, each from the optimum of the previous one."""
 
     def __init__(
         self,
@@ -129,8 +131,8 @@ class _NewtonWidths(Widths[Point]):
         return after.band > 2.0 * ratio**2 * before.band
 
     def _extrapolate(self, before: Stage[Point], after: Stage[Point]) -> None:
-        # If the band holds just the pairs that lie on the kink at the optimum, w is linear in the
-        # width, and the error of the lower bound quadratic. So evaluate the limit at width zero.
+        # If the pairs in the band are exactly the pairs on the kink at the optimum, w is linear in
+        # the width, and the error of the lower bound quadratic. So evaluate the limit at width 0.
         step = self._width / (self._solved_width - self._width)
         point, last = after.point, before.point
         difference = self._objective.space.add(point.scores, -1.0, last.scores)

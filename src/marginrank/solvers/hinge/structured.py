@@ -1,7 +1,8 @@
-"""The hinge loss with weights in a cone, or with a penalty on groups.
+"""Solver for the hinge loss with weights in a cone, or with a penalty on groups of weights.
 
-The smoothed problems of :mod:`marginrank.solvers.hinge.widths` are solved by pivoting in a cone and
-by :func:`~marginrank.solvers.sparse.group_newton.group_newton` with groups.
+The smoothed problems of :mod:`marginrank.solvers.hinge.widths`, one per width, are solved in a cone
+by :mod:`~marginrank.solvers.cone.pivoting` from face to face (on a face, some conditions Gu ≥ 0 are
+equations), and with groups by :func:`~marginrank.solvers.sparse.group_newton.group_newton`.
 """
 
 from abc import abstractmethod
@@ -23,8 +24,8 @@ from marginrank.solvers.smooth.newton import newton
 from marginrank.solvers.sparse.group_newton import group_newton
 
 FIRST_TOL = 1e-3  # for the first width, whose error is larger than this
-FAILURES = 4  # smoothed problems in a row that were far from solved, or did not help
-STUCK = 0.99  # of the previous gap: a width that leaves more did not help
+FAILURES = 4  # problems in a row that were far from solved or did not lower the gap: then stop
+STUCK = 0.99  # a gap above this share of the previous one counts as not lowered
 CONE_ITERATIONS = 500  # Newton iterations per width, over all faces
 GROUP_ITERATIONS = 50  # Newton iterations per width
 
@@ -53,7 +54,7 @@ def structured_smoothing(
 
 
 class SmoothOptimum(NamedTuple):
-    """The optimum of a smoothed problem."""
+    """The optimum of a smoothed problem, with its estimated distance to the minimum."""
 
     point: StructuredPoint
     estimate: float
@@ -61,7 +62,7 @@ class SmoothOptimum(NamedTuple):
 
 
 class _StructuredWidths(Widths[StructuredPoint]):
-    """Smoothed problems in a cone, or with a penalty on groups."""
+    """Solves smoothed problems in a cone, or with a penalty on groups."""
 
     def __init__(self, objective: Objective, tol: float) -> None:
         super().__init__(objective, self._wrap(objective.at_zero()), tol)
@@ -72,7 +73,7 @@ class _StructuredWidths(Widths[StructuredPoint]):
 
     @abstractmethod
     def _minimize(self, objective: Objective, tol: float) -> SmoothOptimum:
-        """Minimize a smoothed objective, from the optimum of the previous one."""
+        """Return the optimum of a smoothed objective, starting from the previous optimum."""
 
     def _inside(self, w: Floats) -> Floats:
         """Return the nearest feasible weights."""
@@ -96,7 +97,7 @@ class _StructuredWidths(Widths[StructuredPoint]):
         self._before = self._width, w
 
     def _shrink(self, stage: Stage[StructuredPoint]) -> bool:
-        """Choose the next width; return False also if smoothed problems are too hard."""
+        """Choose the next width; return False also after FAILURES problems without progress."""
         unsolved = stage.estimate - stage.band - stage.rounding > self.gap
         is_stuck = self.gap > STUCK * self._gap_before
         self._failures = self._failures + 1 if unsolved or is_stuck else 0
@@ -105,7 +106,7 @@ class _StructuredWidths(Widths[StructuredPoint]):
 
 
 class _ConeWidths(_StructuredWidths):
-    """Smoothed problems by pivoting, each from the face of the previous one."""
+    """Solves smoothed problems in a cone by pivoting, each from the face of the previous one."""
 
     def __init__(
         self, objective: Objective, cone: Cone, w0: Floats | None, tol: float, seed: int
@@ -133,7 +134,7 @@ class _ConeWidths(_StructuredWidths):
 
 
 class _GroupWidths(_StructuredWidths):
-    """Smoothed problems with groups, each from the optimum of the previous one."""
+    """Solves smoothed problems with groups, each from the optimum of the previous one."""
 
     def __init__(
         self, objective: Objective, groups: Groups, w0: Floats | None, tol: float, seed: int

@@ -1,9 +1,9 @@
 """Smoothed problems of shrinking width, and the lower bounds that they give on the hinge objective.
 
-Each kink θ of the loss becomes a parabola on [θ − ε/2, θ + ε/2], which gives a smooth F_ε. Only
-pairs whose score difference lies in that band have another loss, by at most ε/8. So the error
-shrinks like ε² as long as the band holds many pairs: few values of ε are needed, each warm-started
-from the solution for the previous one.
+Each kink θ of the loss becomes a parabola on the band [θ − ε/2, θ + ε/2] of width ε, which gives a
+smooth loss L_ε and objective F_ε. Only pairs whose score difference t lies in the band have another
+loss, by at most ε/8. So the error shrinks like ε² as long as many pairs are in the band: few values
+of ε are needed, each warm-started from the solution for the previous one.
 
 **Certificate.** The slopes −α of the smoothed loss lie between the slopes of the hinge on both
 sides of a kink, so P = Σ δ α (θ − t) is a plane below the hinge loss: a cutting plane of the bundle
@@ -44,13 +44,13 @@ P = TypeVar("P", bound=Point | StructuredPoint)
 
 
 class Stage(NamedTuple, Generic[P]):
-    """The minimum for one width."""
+    """The minimum of the smoothed problem for one width."""
 
-    point: P  # of the hinge objective
-    smooth: P  # of the smoothed one
+    point: P  # the hinge objective there
+    smooth: P  # the smoothed objective there
     plane: float  # P(w)
-    band: float  # the band's part of the gap
-    rounding: float  # of the lower bound
+    band: float  # the part of the gap that smoothing causes
+    rounding: float  # rounding error of the lower bound
     estimate: float = np.inf
     n_inner: int = 0
 
@@ -66,7 +66,7 @@ class LowerBound(NamedTuple):
 
 
 class Widths(ABC, Generic[P]):
-    """The sequence of smoothed problems."""
+    """Solves a sequence of smoothed problems of shrinking width."""
 
     def __init__(self, objective: Objective, first: P, tol: float) -> None:
         self.best: P = first  # the best point of the hinge objective so far
@@ -81,7 +81,7 @@ class Widths(ABC, Generic[P]):
         return max(self.best.value - self.lower, 0.0) + self.best.rounding
 
     def minimize(self, progress: Progress, max_iter: int) -> SolverResult:
-        """Solve smoothed problems, one per iteration, until one of them is close enough."""
+        """Solve smoothed problems, one per iteration, until the gap or its estimate meets tol."""
         if self.best.value == 0.0 == self.gap:  # no pair has a loss: a relative gap is undefined
             return progress.result(self.best, self.gap, StopReason.CERTIFIED, gap=self.gap)
         stop, estimate = StopReason.MAX_ITER, np.inf
@@ -115,19 +115,19 @@ class Widths(ABC, Generic[P]):
 
     @abstractmethod
     def _solve(self) -> Stage[P]:
-        """Minimize for the current width. Sets: best, lower."""
+        """Solve the smoothed problem of the current width; update `best` and `lower`."""
 
     @abstractmethod
     def _wrap(self, point: Point) -> P:
-        """Return a point of the objective with its penalty."""
+        """Return a point of the objective with the penalty or cone added."""
 
     def _smoothed(self) -> Objective:
         return self._objective.with_loss(self._objective.loss.smoothed(self._width))
 
     def _bound_at(self, base: Point, smooth: P) -> tuple[Point, LowerBound]:
-        """Evaluate the hinge objective at a smoothed point, and bound F* from below.
+        """Return the hinge objective at the w of a smoothed point, and a lower bound on F*.
 
-        Sets: best, lower.
+        Updates `best` and `lower`.
         """
         hinge = self._objective.at_point(base)
         edges = self._objective.with_loss(_edges(self._objective.loss, self._width))
@@ -147,8 +147,8 @@ class Widths(ABC, Generic[P]):
     def _shrink(self, stage: Stage[P]) -> bool:
         """Choose the next width; return False if rounding would be most of the gap.
 
-        The band's part of the gap should fall below tol · F. It is about quadratic in the width;
-        its rounding is about inverse to it.
+        The band's part of the gap should fall below tol · F. It is about quadratic in the width,
+        and the rounding of the lower bound is about inverse to the width.
         """
         band = min(stage.band, self.gap)  # an extrapolation may have come closer since
         wanted = BAND_SHARE * self._tol * self.best.value

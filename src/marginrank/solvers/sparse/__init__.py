@@ -1,1 +1,1 @@
-"""Solvers for a smooth loss and a regularizer that makes weights zero."""
+"""Solvers for a smooth loss with an l1 or group regularizer, which makes weights zero."""

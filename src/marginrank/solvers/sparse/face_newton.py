@@ -1,5 +1,7 @@
 """Newton's method on faces of the l1 norm, for solutions with too many weights for a Hessian.
 
+A face is a set of weights with fixed signs, some of them fixed at zero; the others are "free".
+
 As long as no weight changes its sign, the l1 norm is linear. So the non-zero weights, and the zero
 weights that the loss pulls out of zero strongly enough, take a Newton step for that linear penalty;
 weights that would change their sign become zero (Byrd, Chin, Nocedal and Oztoprak, 2016). The
@@ -21,7 +23,7 @@ TINY = 1e-10  # of the largest diagonal entry: a floor, as a feature may have no
 
 
 def face_step(point: L1Point) -> Floats:
-    """Return the weights that nearly minimize the quadratic model on the face of a point."""
+    """Return weights that nearly minimize the Newton model on the face that a point is on."""
     regularizer, w, gradient = point.composite.regularizer, point.w, point.base.gradient
     l1, l2 = regularizer.multiplier(w, gradient), regularizer.ridge
     sign = np.where(w != 0, np.sign(w), -np.sign(gradient))
@@ -42,7 +44,7 @@ def _on_smaller_faces(
     point: L1Point, l2: float, free: Booleans, diagonal: Floats, sign: Floats, slope: Floats
 ) -> Floats:
     # Weights that would change their sign are fixed at zero, and the model is minimized again over
-    # the others: ignoring the change to zero would spoil them, because all move together.
+    # the other weights, whose optimum depends on which weights are zero.
     w = point.w
     for _ in range(FACES):
         to_zero = np.where(free, 0.0, -w)
@@ -72,7 +74,7 @@ def _keep_in_ball(
 
 
 def gradient_step(point: L1Point) -> Floats:
-    """Return the weights after a proximal gradient step of length gᵀg / gᵀHg."""
+    """Return the weights after a proximal gradient step of length gᵀg / gᵀHg, with g = ∇L."""
     gradient = point.base.gradient
     image, _ = point.base.hess_vec(gradient)
     curvature = float(gradient @ image)

@@ -1,12 +1,13 @@
 """FenchelRank: Frank-Wolfe in the l1 ball (paper 3, Algorithm 1: Lai et al., 2013).
 
-Each iteration takes the vertex v = ±r e_j of the ball that the gradient points to, and minimizes
-exactly on the segment from w to v. The paper's matrix K of all pairs is never formed: gradients are
-sums over sorted scores, and the scores of a vertex are a column of X. An iteration takes one sweep
-over X for the gradient, O(l) for the column and a few sums over sorted scores for the step.
+Each iteration takes the vertex v = ±r e_j of the ball of radius r that minimizes ⟨∇L(w), v⟩, where
+e_j is a unit vector, and minimizes the loss exactly on the segment from w to v. The paper's matrix
+K of all pairs is never formed: gradients are sums over sorted scores, and the scores of a vertex
+are a column of X. An iteration takes one pass over X for the gradient, O(n_documents) for the
+column and a few sums over sorted scores for the step.
 
-Plain steps converge like 1/t: at most 16 r² / ε iterations for an objective within ε, if features
-lie in [0, 1] and the loss is the mean of squared hinges. Away and pairwise steps (Lacoste-Julien
+Plain steps converge like 1/t: at most 16 r² / ε iterations until L(w) − L* ≤ ε, if features lie in
+[0, 1] and the loss is the mean of squared hinges. Away and pairwise steps (Lacoste-Julien
 and Jaggi, 2015) also move mass off a vertex in use, so convergence is linear. No list of vertices
 is needed because w has only one representation by the vertices ±r e_j and the center 0.
 """
@@ -25,12 +26,12 @@ from marginrank.solvers.progress import Progress, start_inside
 from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.smooth.line_search import line_search
 
-SLOPE_TOL = 1e-3  # of the exact step
-CENTER = -1  # stands for the vertex 0
+SLOPE_TOL = 1e-3  # of the line search, relative to the slope at its start
+CENTER = -1  # feature index that stands for the center 0 of the ball
 
 
 class Vertex(NamedTuple):
-    """The vertex size · e_feature, or 0."""
+    """The vertex size · e_feature of the ball; the center 0 if feature is CENTER."""
 
     feature: int
     size: float
@@ -45,14 +46,14 @@ class Vertex(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A direction and its scores."""
+    """A search direction d and its scores Xd."""
 
     direction: Floats
     scores: Scores
 
 
 class FrankWolfeStep(NamedTuple):
-    """A line, the longest step along it, and the weight that is zero at its end."""
+    """A line, the longest step, and the index of the weight that is zero after that step."""
 
     line: Line
     longest: float
@@ -140,7 +141,7 @@ def _best_vertex(gradient: Floats, ball: L1Ball) -> Vertex:
 
 
 def _worst_vertex(w: Floats, gradient: Floats, ball: L1Ball) -> tuple[Vertex, float]:
-    # argmax ⟨gradient, v⟩ over the vertices in use, and its share of w.
+    # argmax ⟨gradient, v⟩ over the vertices that w is a mean of, and its share in that mean.
     center = max(1.0 - float(np.sum(np.abs(w))) / ball.radius, 0.0)
     slopes = np.where(w == 0, -np.inf, np.sign(w) * gradient)
     j = int(np.argmax(slopes))

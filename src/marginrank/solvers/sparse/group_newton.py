@@ -4,7 +4,7 @@ Away from zero the norm of a group is smooth: curved across its direction, not a
 groups take a Newton step together. Its conjugate gradients are preconditioned as for a ridge, which
 is curved in all directions, less the excess curvature along each group. A group whose step passes
 through zero becomes zero if that lowers the objective. A zero group that the loss pulls by more
-than γ leaves zero along that pull.
+than γ leaves zero along that pull, −∇_k L. u_k are the weights of group k.
 """
 
 from typing import Any, NamedTuple
@@ -55,7 +55,7 @@ def group_newton(
 ) -> SolverResult:
     """Minimize an objective with a smooth loss and a penalty on groups.
 
-    Stops on the certificate, or on an estimate. The other parameters are as in
+    Stops when the certificate or an estimate reaches `tol`. The other parameters are as in
     :func:`~marginrank.solvers.smooth.newton.newton`.
     """
     progress = Progress(objective, callback)
@@ -74,7 +74,7 @@ def group_newton(
 
 
 class _GroupNewton:
-    """The iteration, on one objective after another; `point` is the best point so far."""
+    """The Newton iteration, for one objective after another; `point` is the best so far."""
 
     def __init__(self, groups: Groups, max_iter: int, seed: int, progress: Progress) -> None:
         self.point: GroupPoint | None = None
@@ -84,7 +84,7 @@ class _GroupNewton:
         self._progress = progress
 
     def minimize(self, first: Point, tol: float) -> _Outcome:
-        """Minimize from a point. Sets: point."""
+        """Minimize the objective of `first`, starting there; update `point`."""
         self.point = point = GroupPoint(self._groups, first)
         estimate, confirmations = point.gap, 0
         for _ in range(self._max_iter):
@@ -195,9 +195,9 @@ def _newton_direction(point: GroupPoint, leaving: Booleans, seed: int, tol: floa
 
 
 class _Bent(NamedTuple):
-    """A point whose Hessian has norms instead of a ridge: that of a ridge − Σ_k c_k e_k e_kᵀ.
+    """The Newton system with the Hessian of group norms: H − Σ_k c_k e_k e_kᵀ.
 
-    e_k is the direction of a group.
+    H is the Hessian with a ridge instead of the norms, and e_k the direction u_k / ‖u_k‖.
     """
 
     objective: Objective
@@ -227,7 +227,7 @@ class _Bent(NamedTuple):
 
 
 class _Less(Preconditioner):
-    """A preconditioner of the ridge, less the excess along the direction of each group."""
+    """Preconditioner of :class:`_Bent`: the one of H, corrected for Σ_k c_k e_k e_kᵀ."""
 
     faithful = True
 

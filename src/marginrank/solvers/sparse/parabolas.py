@@ -1,8 +1,9 @@
 """A closer lower bound on the optimum of L(w) + Ω(w), for the squared hinge.
 
-The bound of `objective/composite.py` takes one multiple τ of the derivative of the loss. Here each
-group g of queries has its own multiple τ_g ≥ 0. For the squared hinge, f_g*(τα) = −τ a_g + τ² L_g
-with a_g = 2 L_g(w) − ⟨w, ∇L_g(w)⟩, and the best of these bounds is
+The bound of `objective/composite.py`, which defines f* and α, takes one multiple τ of the
+derivative of the loss. Here each group g of queries, with loss L_g, has its own multiple τ_g ≥ 0.
+For the squared hinge, f_g*(τα) = −τ a_g + τ² L_g with a_g = 2 L_g(w) − ⟨w, ∇L_g(w)⟩, and the best
+of these bounds is
 
     F* ≥ min_u Ω(u) + Σ_g max(0, a_g + ⟨∇L_g(w), u⟩)² / (4 L_g(w)):
 
@@ -24,21 +25,21 @@ GROUPS_PER_FEATURE = 8  # with fewer, the parabolas are too flat in some directi
 
 
 def has_parabolas(composite: L1Problem) -> bool:
-    """Return True if :func:`tighten` helps: for squared hinge and enough queries."""
+    """Return True if :func:`tighten` applies: to squared hinge with enough queries."""
     # With more features the Gram matrix of the gradients takes too much memory and time.
     n, n_queries = composite.objective.n_features, composite.objective.pairs.n_queries
     return composite.is_squared_hinge and n <= min(n_queries, HESSIAN_FEATURES)
 
 
 def tighten(point: L1Point) -> None:
-    """Compute a closer bound, which lowers the gap; a sweep, unless the groups are known."""
+    """Lower the gap of a point by :func:`parabola_bound`; one sweep unless groups are known."""
     if has_parabolas(point.composite):
         grouped = point.by_group(GROUPS_PER_FEATURE * point.w.size)
         point.bound_below(parabola_bound(point.w, grouped, point.composite.regularizer))
 
 
 def parabola_bound(w: Floats, grouped: GroupedLoss, regularizer: L1Regularizer) -> float:
-    """Return the best bound with one multiple per group of queries, for the squared hinge."""
+    """Return the best lower bound on F* with one multiple τ_g per group of queries."""
     # The parabolas are minimized like a model of the loss. Whatever u results, its multiples make a
     # valid bound once they are scaled to be feasible.
     used = grouped.losses > 0

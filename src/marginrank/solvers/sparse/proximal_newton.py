@@ -42,16 +42,16 @@ LEAST_MODEL_TOL = 1e-12  # below, only rounding is left to gain
 SUFFICIENT = 0.25  # of the slope; the minimizer of an exact model gains half of it
 FLAT = 1e-12  # of the largest curvature: below it, a feature may have no curvature at all
 LEAST_CURVATURE = 1e-3  # of the curvature at zero: a floor
-LOOSENESS = 100.0  # first guess at closer gap / estimated distance to the optimum
+LOOSENESS = 100.0  # first guess of the gap by `tighten` / estimated distance to the optimum
 FAST = 10.0  # factor by which the gap falls per iteration with a good model
-PATIENCE = 2  # slow models in a row that a step far from the optimum may explain
+PATIENCE = 2  # slow models in a row before the sample grows: steps may just be long at first
 SLOW = 0.2  # a gap that falls by less asks for a larger working set
 SMALL_WORKING_SET = 128  # features
 LARGEST_WORKING_SET = 2048  # with more, a Hessian takes too much memory and time
 
 
 class ProximalOutcome(NamedTuple):
-    """The end of an iteration."""
+    """The last point of a run, and why the run stopped."""
 
     point: L1Point
     stop: StopReason
@@ -105,7 +105,7 @@ class ProximalNewton:
     def solve(
         self, regularizer: L1Regularizer, *, start_at: Point | None = None, tol: float = 1e-6
     ) -> SolverResult:
-        """Minimize L + Ω, from a point of the loss or, if there is none, from samples."""
+        """Minimize L + Ω from `start_at`; if it is None, from the solution on a sample."""
         progress = Progress(self._objective, self._callback)
         composite = Composite(self._objective, regularizer)
         try:
@@ -134,11 +134,12 @@ class ProximalNewton:
         return start(self._objective, w)
 
     def _from_penalties(self, regularizer: L1Regularizer, tol: float) -> Point:
-        """Follow the solutions of falling penalties to near the optimum, or to the ball's boundary.
+        """Return a starting point near the optimum, found by solving with falling penalties.
 
-        With fewer documents than features, weights of next to no loss may exist. A small penalty or
-        a wide ball then leaves a step so much freedom that it runs into other pairs, again and
-        again. As a penalty falls step by step, few pairs change at a time.
+        With fewer documents than features, weights of next to no loss may exist. With a small
+        penalty or a large ball, a single step would then overshoot: other pairs become active, step
+        after step. As the penalty falls step by step, few pairs change at a time. In a ball, this
+        ends before its boundary.
         """
         composite = Composite(self._objective, regularizer)
         point = start(self._objective, np.zeros(self._objective.n_features))
@@ -175,7 +176,7 @@ def _inside(point: L1Point) -> L1Point:
 class ModelIteration:
     """Proximal Newton with an explicit Hessian, reused from one objective to the next.
 
-    `tightens` allows the closer of the two certificates to end a run.
+    With `tightens`, a run may also end by the closer certificate of `parabolas.py`.
     """
 
     def __init__(self, max_iter: int, seed: int, *, tightens: bool = True) -> None:
@@ -225,7 +226,7 @@ class ModelIteration:
         return self._outcome(point, tol, StopReason.MAX_ITER)
 
     def learn(self, start: Point, end: Point) -> None:
-        """Correct the model by a whole run, because the next run of a path is similar."""
+        """Update the Hessian by the change from start to end of a run, for the next run."""
         if self._model:
             self._model.correct(end.w - start.w, end.gradient - start.gradient)
 
@@ -367,7 +368,7 @@ class WorkingSets:
 
 
 def _choose(point: L1Point, size: int) -> Integers:
-    # All features with a non-zero weight and, up to `size` in all, those with the strongest pull.
+    # All features with a non-zero weight, then features with the strongest pull, up to `size`.
     pull = point.composite.regularizer.pull(point.base.gradient)
     pull[point.w != 0] = np.inf
     size = min(max(size, int(np.count_nonzero(point.w))), pull.size)

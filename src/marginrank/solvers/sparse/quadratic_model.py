@@ -1,6 +1,6 @@
 """A quadratic model of the loss with an explicit Hessian, minimized together with a regularizer.
 
-q(u) = ⟨g, u − w⟩ + ½ (u − w)ᵀ H (u − w)
+q(u) = ⟨g, u − w⟩ + ½ (u − w)ᵀ H (u − w), with gradient g and Hessian H at w.
 
 For a penalty, q + Ω is minimized by coordinate descent, which finds the support, alternating with
 direct solutions on the support, which find the weights of nearly collinear features. For the l1
@@ -32,9 +32,9 @@ class Penalty(NamedTuple):
 
 
 class QuadraticModel:
-    """The curvature of a loss, kept from step to step.
+    """The model q of a loss, whose Hessian is kept and corrected from step to step.
 
-    `hessian` is modified; it is `complete` if all documents were used, not a sample.
+    `hessian` is modified in place; `complete` is whether it is of all documents, not of a sample.
     """
 
     def __init__(self, hessian: Floats, *, complete: bool) -> None:
@@ -47,7 +47,7 @@ class QuadraticModel:
     def minimize(
         self, w: Floats, gradient: Floats, regularizer: L1Regularizer, tol: float
     ) -> Floats:
-        """Return the u that minimizes q(u) + Ω(u), to within `tol` in units of the gradient."""
+        """Return the u that minimizes q(u) + Ω(u), with subgradient entries of at most `tol`."""
         problem = _Problem(self._hessian, w, gradient, tol)
         if isinstance(regularizer, L1Ball):
             guess = self._multiplier
@@ -76,7 +76,7 @@ class QuadraticModel:
 
 
 class _Problem:
-    """½uᵀHu − bᵀu + penalty, from u = w; b = Hw − g."""
+    """Minimization of ½uᵀHu − bᵀu + penalty with b = Hw − g, from u = w."""
 
     def __init__(self, hessian: Floats, w: Floats, gradient: Floats, tol: float) -> None:
         self._hessian = hessian
@@ -88,14 +88,17 @@ class _Problem:
 
     @property
     def largest_multiplier(self) -> float:
-        """The l1 from which on u = 0."""
+        """The smallest l1 for which u = 0 is optimal."""
         return float(np.max(np.abs(self._b)))
 
     def restart(self, u: Floats) -> None:
         self.u, self._residual = u, self._b - self._hessian @ u
 
     def minimize(self, penalty: Penalty, *, exactly: bool = False) -> bool:
-        """Minimize from the last u; `exactly` on the support. Return True if it converged."""
+        """Minimize from the current u; return True if it converged.
+
+        With `exactly`, end with a direct solution on the support, the non-zero weights.
+        """
         for _ in range(ROUNDS):
             self.u, self._residual, passes, violation = _core.coordinate_descent(
                 self._hessian, self.u, self._residual, *penalty, PASSES, self.tol
@@ -118,7 +121,7 @@ class _Problem:
         return float(sign @ factor.solve(sign))
 
     def _solve_on_support(self, penalty: Penalty) -> None:
-        # With signs kept, as far as that leads down.
+        # Newton step on the non-zero weights that keeps their signs, if it lowers the value.
         support = np.flatnonzero(self.u)
         factor = _factorize(self._hessian, support, penalty.l2)
         if factor is None:

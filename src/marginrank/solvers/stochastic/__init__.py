@@ -1,1 +1,1 @@
-"""Solvers that see a few queries at a time."""
+"""Stochastic solvers, whose steps use a few queries at a time."""

@@ -1,13 +1,13 @@
-"""Stochastic gradient descent by query, in a metric that is learned on the way.
+"""Stochastic gradient descent over batches of queries, preconditioned by an estimated Hessian.
 
-With u the weight of all pairs, F(w) / (C u) is a mean over pairs, λ/2 ‖w‖² + E ℓ(s_i − s_j) with
-λ = 1 / (C u). A step over a batch B of queries is
+With u the total weight of all pairs, F(w) / (C u) = λ/2 ‖w‖² + E ℓ(s_i − s_j) with λ = 1 / (C u),
+where E is the mean over pairs and s are scores. A step over a batch B of queries is
 
     w ← w − min(γ_t / ū, f_B / g_Bᵀ P g_B) · P g_B,
 
-where f_B and g_B are value and gradient of the batch, ū is the mean weight of a batch, and P the
-inverse of the mean Hessian: γ = 1 would be a Newton step on the batch. The second bound, Polyak's,
-keeps a batch of outliers from moving the weights far away.
+where f_B and g_B are loss and gradient of the batch, ū is the mean weight of a batch, γ_t the rate
+of step t, and P the inverse of the mean Hessian: γ = 1 would be a Newton step on the batch. The
+second bound, Polyak's, keeps a batch of outliers from moving the weights far away.
 
 Features are not divided by their scale σ; ½ Σ σ_j² w_j² replaces ½‖w‖² instead, which is the same.
 
@@ -56,9 +56,9 @@ class Rate:
 
 @dataclass(frozen=True)
 class Schedule:
-    """The rate and the regularization of steps.
+    """The rate γ_t and the regularization λ of steps.
 
-    λ is ridge / total; if total is 0, ridge over the weight of the pairs so far.
+    λ is ridge / total; if total is 0, ridge over the total weight of the pairs seen so far.
     """
 
     ridge: float
@@ -70,16 +70,16 @@ class Schedule:
 
 
 def automatic_rate(n_features: int) -> Rate:
-    """Return a rate that needs no tuning."""
+    """Return the default rate for this number of features."""
     # In the metric of the Hessian the best rate falls as 1/t; 2/(t + 1) forgets the start sooner.
     # With a diagonal, directions of small curvature remain, in which 1/t would stop too early.
     return Rate(2.0, 1.0, 1.0) if n_features <= FULL_FEATURES else Rate(1.0, 1.0, 0.5)
 
 
 def curved(loss: Loss) -> Loss:
-    """Return a loss with each kink made a parabola from θ − 1 to θ + 1.
+    """Return a loss with each kink θ replaced by a parabola from θ − 1 to θ + 1.
 
-    It stands for the hinge in the metric, because a hinge has no Hessian.
+    It replaces the hinge when P is computed, because a hinge has no Hessian.
     """
     pieces: list[Piece] = []
     for p in loss.pieces:
@@ -92,7 +92,7 @@ def curved(loss: Loss) -> Loss:
 
 
 class StepProblem:
-    """Queries to take steps over."""
+    """Documents, pairs and loss of the queries that steps are taken over."""
 
     def __init__(self, matrix: _core.Matrix, pair_set: PairSet, loss: Loss) -> None:
         self.matrix = matrix
@@ -105,13 +105,13 @@ class StepProblem:
 
     @property
     def active(self) -> Integers:
-        """The numbers of the queries that have pairs with a positive weight."""
+        """Indices of the active queries: queries with pairs of positive weight."""
         return np.flatnonzero(self.weight > 0)
 
     def cut_long_queries(self, seed: int, first: int) -> "StepProblem":
-        """Return the active queries with the long ones cut into random parts.
+        """Return the problem with each query of over LONG_QUERY documents cut into random parts.
 
-        How query q is cut depends on `seed` and `first` + q alone.
+        The parts of query q depend only on `seed` and `first` + q.
         """
         if not np.any(self.sizes[self.active] > LONG_QUERY):
             return self
@@ -123,7 +123,10 @@ class StepProblem:
         return self.pair_set.drawer(self.active)
 
     def draw(self, rng: np.random.Generator) -> Iterator["StepProblem"]:
-        """Yield drawn pairs as queries of two documents: half as many pairs as active documents."""
+        """Yield problems of random pairs, each pair as a query of two documents.
+
+        In total they have half as many pairs as there are documents of active queries.
+        """
         drawer = self._drawer
         n_pairs = max(1, int(self.sizes[self.active].sum()) // 2)
         for first in range(0, n_pairs, DRAWN_PAIRS):
@@ -181,7 +184,7 @@ class Sgd:
 
     @property
     def seen(self) -> float:
-        """Weight of the pairs that replaces the total, if none is given."""
+        """Total weight of the pairs seen so far, which replaces `Schedule.total` if that is 0."""
         return self._state.seen
 
     @seen.setter
@@ -189,9 +192,9 @@ class Sgd:
         self._state.seen = weight
 
     def run(self, problem: StepProblem, order: Integers, schedule: Schedule, threads: int) -> None:
-        """Take steps over the queries in this order.
+        """Take steps over the queries with the indices `order`, in this order.
 
-        Sets: w, average, steps, value, weight, seen
+        Updates w, average, steps, value, weight and seen.
         """
         state, options = self._state, schedule.native()
         data = problem.matrix, problem.pairs, problem.curved, problem.weight
@@ -205,7 +208,7 @@ class Sgd:
         self._check_finite()
 
     def flushed(self, schedule: Schedule) -> "Sgd":
-        """Return the state after a step over the open batch."""
+        """Return a copy of the state after a step over the last batch, which is not full yet."""
         result = copy(self)
         result._state = self._state.copy()
         if self._state.batch_weight > 0:
