@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from marginrank.selection.results import SearchResult
 
 COLORS = {1: "C0", -1: "C1"}
-MOST_LINES = 3  # that leave room for a legend between them
-LEGEND_LINE = 0.2  # height in inches
+MOST_LINES = 3  # lines of a plot whose legend fits inside the axes
+LEGEND_LINE = 0.2  # height of one line of a legend, in inches
 DIRECTIONS = {1: "higher values first", -1: "lower values first"}
 
 
@@ -330,7 +330,7 @@ def plot_additive(
 
 
 def _draw_map(ax: Any, model: Any, pair: Any) -> str:
-    """Draw the contribution of a pair of features, and return its name."""
+    """Draw a heat map of the contribution of a pair of features; return the pair's name."""
     values = pair.values[1:, 1:]
     y, x = (
         np.arange(knots.size) if categorical else knots

@@ -187,7 +187,7 @@ def check_text(name: str, value: Any) -> None:
 class Constraint(NamedTuple):
     """The values that a parameter accepts."""
 
-    kind: type  # of a value on the command line: bool, int, float or str
+    kind: type  # type of a value on the command line: bool, int, float or str
     check: Callable[[str, Any], object]  # raises ParameterError, given name and value
     names: Callable[[], Iterable[str]] = tuple  # the choices, if it is a choice
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from marginrank._utils.optional import require
 
-MOST_ROWS = 50  # of an HTML table; to_frame has all
+MOST_ROWS = 50  # rows of an HTML table; to_frame has all
 
 
 class ResultTable:

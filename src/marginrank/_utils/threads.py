@@ -51,7 +51,7 @@ class _Libraries(NamedTuple):
 
 
 class _SharedLimit:
-    """Limits the shared libraries to one thread until the last holder leaves."""
+    """Limit of one thread for shared libraries, from the first `enter` to the last `leave`."""
 
     def __init__(self) -> None:
         self._holders: list[int] = []  # threads
@@ -127,7 +127,7 @@ def _is_shared(library: Any) -> bool:
 
 
 def _drop_owner(library: Any) -> None:
-    """Let this thread set the number of threads of a shared library."""
+    """Make threadpoolctl let this thread set the number of threads of a shared library."""
     # Since 3.8, threadpoolctl ignores all threads except the first one that set the number.
     drop = getattr(library, "clear_controlling_thread", None)
     if drop is not None:

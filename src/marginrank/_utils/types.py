@@ -1,4 +1,4 @@
-"""Names of array types."""
+"""Type aliases of NumPy arrays."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -7,7 +7,7 @@ PACKAGES = (__name__.partition(".")[0], "sklearn", "joblib")
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
-    """Emit a warning at the first frame outside these packages, however deep this is called."""
+    """Emit a warning that points to the first stack frame outside PACKAGES."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__", "")):
         frame = frame.f_back

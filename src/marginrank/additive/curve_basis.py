@@ -40,8 +40,8 @@ from marginrank.objective.faces import Combination
 from marginrank.operators.transformed import Transformation
 
 STEP = 1.0 / WHOLE
-SEED = 1  # of the sample
-BLOCK_ENTRIES = 1 << 20  # of codes that are read at a time
+SEED = 1  # random seed of the document sample
+BLOCK_ENTRIES = 1 << 20  # codes that are read at a time
 LEAST, MOST = 1e-290, 1e290  # variances of features whose products do not under- or overflow
 FEW = 1e-6  # documents added to each knot: one without weight would make matrices singular
 
@@ -162,7 +162,7 @@ class CurveShapes:
                     _check_variances(features, lines.variances)
                 curves = _curves(lines)
                 for k, curve in zip(features.tolist(), curves, strict=True):
-                    share = float(sums.mean[knots.starts[k]])  # of missing values
+                    share = float(sums.mean[knots.starts[k]])  # share of missing values
                     blocks[k] = _with_missing(curve, share) if missing[k] else curve
         for k in np.flatnonzero(knots.categorical).tolist():
             blocks[k] = _steps(sums.mean[knots.columns(k)], has_missing=bool(missing[k]))
@@ -220,7 +220,7 @@ class HatSums(NamedTuple):
 
     mean: Floats
     squares: Floats
-    with_next: Floats  # of products of each function with the next
+    with_next: Floats  # means of products of each function with the next
 
     @classmethod
     def of(cls, codes: HatCodes, knots: Knots) -> "HatSums":
@@ -274,7 +274,7 @@ class FeatureLines(NamedTuple):
     values: Floats  # (n_features, n_knots): mean zero over the documents that have a value
     along: Floats  # (n_features, n_knots): mean products with hat functions
     variances: Floats  # τ² by feature
-    moments: HatMoments  # of the hat functions
+    moments: HatMoments  # moments of the features' hat functions
 
 
 def _lines(t: Floats, moments: HatMoments) -> FeatureLines:

@@ -27,7 +27,7 @@ from marginrank.objective.protocols import Matrix, PairLoss, State
 from marginrank.operators.native import NativeDesign, NativeMatrix, as_native
 from marginrank.operators.transformed import TransformedDesign
 
-BLOCK_ENTRIES = 1 << 22  # of basis functions computed at a time
+BLOCK_ENTRIES = 1 << 22  # values of basis functions computed at a time
 FULL_HESSIAN = 1024  # columns, up to which the diagonal is taken from the full Hessian
 
 

@@ -36,14 +36,14 @@ from marginrank.additive.knots import WHOLE, HatCodes
 from marginrank.data.knots import Knots
 from marginrank.models.additive_model import Interaction
 
-BINS = 16  # of an axis
+BINS = 16  # number of bins between the knots of a grid axis
 CATEGORIES = MOST_NODES  # with a row of their own; the others share the row of missing values
 
-SHARE = 1 / 3  # of λ: cos πu cos πv then costs as much per variance as the curve cos πu
+SHARE = 1 / 3  # factor on λ: cos πu cos πv then costs as much per variance as the curve cos πu
 
 
 class GridAxis(NamedTuple):
-    """The penalty along one of the two features."""
+    """One feature of a grid: the parts of the penalty that depend on its nodes."""
 
     ratio: float  # (σ / τ)²; 1 for categories
     used: NDArray[np.bool_]  # by node, whether it has documents; values at the others stay zero

@@ -21,7 +21,7 @@ from marginrank.additive.knots import WHOLE, HatCodes, encode
 from marginrank.data.knots import Knots
 
 CLASSES = 4
-MOST_NODES = 20  # of an axis besides missing values: the columns of a class must fit in a byte
+MOST_NODES = 20  # nodes per axis, without missing: columns of a class must fit in a byte
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class FeatureGrid:
         return place
 
     def corners(self, axes: HatCodes) -> HatCodes:
-        """Return the HatCodes of documents for the four classes, given those for the two axes."""
+        """Return the HatCodes for the four classes, given the HatCodes for the two axes."""
         left, p = axes.codes.astype(np.int64), axes.steps / WHOLE
         n_documents = len(left)
         codes = np.empty((n_documents, CLASSES), dtype=np.uint8)
@@ -91,7 +91,10 @@ def values_at(knots: Knots, codes: HatCodes, k: int) -> Floats:
 
 
 def axis_codes(grid: FeatureGrid, knots: Knots, codes: HatCodes, threads: int) -> HatCodes:
-    """Return the HatCodes of a grid's two features for the grid's knots, given those for all."""
+    """Return the HatCodes of a grid's two features relative to the knots of the grid.
+
+    `codes` are relative to all `knots`.
+    """
     values = np.stack([values_at(knots, codes, k) for k in grid.features], axis=1)
     return encode(grid.knots, values, threads)
 

@@ -40,9 +40,9 @@ from marginrank.objective.protocols import Scores
 DOCUMENTS = 50_000  # at most, for the choice of pairs
 FEATURES = 256  # at most, whose pairs are candidates: the curves with the largest variance
 STEPS = 4  # fits at most, between which pairs are chosen
-SEED = 2  # of samples
-CELLS = 8  # of a feature, besides the cell of missing values
-COSINES = 5  # of a feature
+SEED = 2  # random seed of document samples
+CELLS = 8  # cells per feature, besides the cell of missing values
+COSINES = 5  # cosines per numeric feature
 
 Pair = tuple[int, int]
 

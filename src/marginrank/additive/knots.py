@@ -28,9 +28,9 @@ from marginrank.data.ranking_data import RankingData
 MOST_BINS = MOST_KNOTS - 1
 WHOLE = 1 << 15  # steps from one column to the next
 SAMPLE = 20_000  # documents from which quantiles, means and covariances are computed
-SEED = 0  # of the sample
-CODE_BYTES = 3  # of a value
-FEATURE_BYTES = 1000  # of a fit per feature besides its values; an estimate
+SEED = 0  # random seed of the document sample
+CODE_BYTES = 3  # memory of an encoded value
+FEATURE_BYTES = 1000  # estimated memory of a fit per feature, besides its values
 
 
 class HatCodes(NamedTuple):
@@ -44,7 +44,7 @@ class HatCodes(NamedTuple):
 
 
 def encode(knots: Knots, X: Any, threads: int) -> HatCodes:
-    """Return the values of X, validated already, as HatCodes; outer knots clip values beyond."""
+    """Return the values of X as HatCodes, clipped to the outer knots; X is validated already."""
     codes = np.empty(X.shape, dtype=np.uint8)
     steps = np.empty(X.shape, dtype=np.uint16)
     categories = knots.categories()

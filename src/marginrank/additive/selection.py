@@ -23,7 +23,7 @@ from marginrank.selection.folds import cost_by_label, rows_of
 from marginrank.selection.learner import PathLearner, PathModel
 from marginrank.solvers.result import Curvature, SolverResult
 
-KEPT_BYTES = 1 << 28  # of codes, up to which all folds are cached for the next smoothness
+KEPT_BYTES = 1 << 28  # if codes take less, all folds are cached for the next smoothness
 
 
 class AdditiveLearner(PathLearner):
@@ -128,7 +128,7 @@ class FoldCurves:
     def _fit(
         self, problem: AdditiveProblem, parameters: AdditiveParameters, seed: int, *, alone: bool
     ) -> tuple[FitReport, Any]:
-        """Fit one model; unless `alone`, warm-start it and keep its result for the next."""
+        """Fit one model; unless `alone`, warm-start it and keep its weights for the next fit."""
         C, start = parameters.C, None
         objective = problem.objective(self.train, parameters)
         if not alone and self.found:

@@ -1,4 +1,4 @@
-"""Chunks: unchecked documents of a Dask partition, or of some queries of a store."""
+"""Chunks: unchecked documents of a Dask partition, or of a range of queries of a store."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 
 
 def in_partition(task: Callable[..., Result]) -> Callable[..., Result]:
-    """Decorate a task whose first argument is a partition number, to be named in its errors."""
+    """Decorate a task so that its errors name the partition, the number in its first argument."""
 
     @wraps(task)
     def named(number: int, *rest: Any, **options: Any) -> Result:
@@ -104,7 +104,7 @@ def _checked_chunk(
     query_weight: NDArray[Any] | None,
     **_: Any,
 ) -> Chunk:
-    """Return a chunk, checked here because `from_frame` adds column names to errors about NaN."""
+    """Return a chunk; NaN is checked here because `from_frame` adds column names to errors."""
     if X.shape[0]:
         checked = check_features(X)
         check_finite(checked, as_matrix(checked), 1)
@@ -113,7 +113,7 @@ def _checked_chunk(
 
 @in_partition
 def chunk_of_blocks(number: int, X: Any, blocks: dict[str, Any]) -> Chunk:
-    """Return the documents of a block of rows of an array."""
+    """Return the documents of one block of rows of a Dask array."""
     columns = {role: np.asarray(block) for role, block in blocks.items()}
     X = X.tocsr() if sp.issparse(X) else np.asarray(X)
     for role, column in columns.items():
@@ -124,7 +124,7 @@ def chunk_of_blocks(number: int, X: Any, blocks: dict[str, Any]) -> Chunk:
 
 
 class StoreRange(NamedTuple):
-    """A range of queries of a store."""
+    """The queries from `first` to `last` (excluded) of the store at `path`."""
 
     path: str
     first: int
@@ -141,7 +141,7 @@ class StorePlan(NamedTuple):
 def plan_store(path: str, part_bytes: int = PART_BYTES) -> StorePlan:
     """Split a store into ranges of whole queries of about the same size.
 
-    They depend on the data only, not on the cluster, so that the bits of results do not either.
+    The ranges depend on the data only, so results are bitwise equal on any cluster.
     """
     data = open_stored(path, verify=False)
     n_parts = 1
@@ -155,7 +155,7 @@ def plan_store(path: str, part_bytes: int = PART_BYTES) -> StorePlan:
 
 @in_partition
 def chunk_of_store(number: int, span: StoreRange) -> Chunk:
-    """Read some queries of a store into memory."""
+    """Return the documents of a range of queries of a store, read into memory."""
     data = open_stored(span.path, verify=False)
     if data.cost is not None:
         raise ValueError(
@@ -186,7 +186,7 @@ def chunk_of_store(number: int, span: StoreRange) -> Chunk:
 
 
 def read_rows(features: StoredFeatures, first: int, last: int) -> Any:
-    """Return some rows of a store; raise OSError if the file ends too early."""
+    """Return the rows from `first` to `last` of a store; raise OSError if the file is short."""
     bounds = np.array([first, last])
     with FeatureReader(features, bounds, pinned_bytes=sys.maxsize, threads=1) as reader:
         _, X = next(reader.sweep([0]))

@@ -1,4 +1,4 @@
-"""Tasks on a Dask cluster, with errors instead of waiting forever, and bundles of parts."""
+"""Submit tasks to a Dask cluster, with errors instead of waiting forever; bundle parts."""
 
 import asyncio
 import time
@@ -14,7 +14,7 @@ from distributed.scheduler import KilledWorker
 
 SLICE = 5.0  # seconds between checks of the cluster while it computes
 PATIENCE = 30.0  # seconds without a worker or an answer before ClusterError
-MANY = 1 << 30  # threads of a worker that is not known, whose bundles are not moved
+MANY = 1 << 30  # thread count for a worker that is not known, so its bundles are not moved
 SLACK = 1.1  # factor by which a bundle may exceed its share before parts go to another
 
 
@@ -133,7 +133,7 @@ def homes_of(client: Client, futures: Sequence[Future]) -> list[str]:
 
 
 def _ask(client: Client, question: Callable[[], Awaitable[Any]]) -> Any:
-    """Return the answer of the scheduler; raise ClusterError without one."""
+    """Return the scheduler's answer to a request; raise ClusterError if it does not answer."""
     with _connected(client):
         try:
             return _begin(client, question).result(timeout=PATIENCE)
@@ -144,7 +144,7 @@ def _ask(client: Client, question: Callable[[], Awaitable[Any]]) -> Any:
 
 
 def _begin(client: Client, question: Callable[[], Awaitable[Any]]) -> FutureAnswer[Any]:
-    """Start a coroutine on the loop of the client, so that the caller can wait in slices."""
+    """Start a coroutine on the client's event loop; return a future to wait for in slices."""
 
     async def answer() -> Any:
         return await question()
@@ -153,7 +153,7 @@ def _begin(client: Client, question: Callable[[], Awaitable[Any]]) -> FutureAnsw
 
 
 def _alone_since(client: Client, since: float | None) -> float | None:
-    """Return the time since which there is no worker, None if there are workers."""
+    """Return the time since when no worker was seen, or None if there are workers."""
     if client.status not in ("running", "connecting"):
         raise ClusterError(_why_cancelled(client))
     now = time.monotonic()
@@ -180,7 +180,7 @@ def _why_cancelled(client: Client) -> str:
 
 
 class Bundling(NamedTuple):
-    """Numbers of the parts in each bundle; one task computes with all parts of a bundle."""
+    """The indices of the parts in each bundle; one task computes all parts of a bundle."""
 
     members: list[list[int]]
     tasks_per_worker: int  # at most

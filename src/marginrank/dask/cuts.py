@@ -27,7 +27,7 @@ Hashes = NDArray[np.uint64]
 
 
 class SharedHash(NamedTuple):
-    """A hash that is in two parts."""
+    """The hash of a query id that occurs in two parts."""
 
     hash: int
     first: int
@@ -74,14 +74,14 @@ def check_whole_queries(client: Client, parts: list[Future], facts: list[PartFac
 
 
 class HashedQueries(NamedTuple):
-    """Hashes of query ids, and the numbers of their parts."""
+    """Hashes of query ids, and the index of the part of each."""
 
     hashes: Hashes
     parts: Integers
 
 
 def _hash_buckets(parts: list[Part], numbers: list[int], n_buckets: int) -> list[HashedQueries]:
-    """Return the queries of a bundle by bucket."""
+    """Return the hashed query ids of a bundle of parts, one entry per bucket."""
     found = [np.unique(hash_ids(part.data.query_ids)) for part in parts if part.data is not None]
     hashes = np.concatenate(found)
     part = np.repeat(numbers, [some.size for some in found])
@@ -90,7 +90,7 @@ def _hash_buckets(parts: list[Part], numbers: list[int], n_buckets: int) -> list
 
 
 def _shared(queries: list[HashedQueries]) -> list[SharedHash]:
-    """Return hashes that are in more than one part, with the two lowest part numbers."""
+    """Return up to SHOWN hashes that occur in two parts, with the indices of these parts."""
     hashes = np.concatenate([some.hashes for some in queries])
     part = np.concatenate([some.parts for some in queries])
     order = np.lexsort((part, hashes))
@@ -137,7 +137,7 @@ def _join_chunks(chunks: list[Chunk]) -> Chunk:
 
 
 def _transposed(client: Client, split: list[Future], n: int) -> list[list[Future]]:
-    """Return for each of n positions the items there of all lists, which are futures."""
+    """Transpose futures of lists of length n: entry k has item k of every list, as futures."""
     lists = [items for _ in range(n) for items in split]
     items = map_tasks(client, operator.getitem, lists, np.repeat(np.arange(n), len(split)).tolist())
     return [items[first : first + len(split)] for first in range(0, len(items), len(split))]

@@ -1,6 +1,7 @@
-"""Executor of parts on a Dask cluster: every task is a pure function of plain futures.
+"""Executor of :mod:`marginrank.operators.parts.tasks` on a Dask cluster.
 
-A task costs milliseconds, so there is one per bundle of parts, about one per thread of the cluster.
+Every Dask task is a pure function of plain futures. It costs milliseconds, so there is one per
+bundle of parts, about one per thread of the cluster.
 Kept results stay on the worker that made them. Reported results come back by part and are summed in
 the order of the parts, so results do not depend on bundles and workers.
 """
@@ -30,7 +31,7 @@ SMALL = 1 << 20  # bytes up to which an argument is copied into each task
 
 
 class BundleResult(NamedTuple):
-    """Results of a task by part of the bundle: those to keep on the worker, and those to report."""
+    """Results of a task for each part of a bundle: kept on the worker, and reported."""
 
     kept: list[tuple[Any, ...]]
     reported: list[Any]
@@ -44,7 +45,7 @@ def call_task(
     items: Sequence[int],
     common: Sequence[Any],
 ) -> BundleResult:
-    """Call a function for the parts of a bundle."""
+    """Call the task `called` for each part of a bundle, and return its results."""
     found = []
     common = [aligned(value) for value in common]
     with serial_blas():
@@ -62,7 +63,7 @@ def _as_kept(values: Sequence[Any]) -> BundleResult:
 
 
 def in_order(members: Sequence[Sequence[int]], of_bundles: Sequence[Sequence[Any]]) -> list[Any]:
-    """Return values of the parts of each bundle in the order of the parts."""
+    """Return values that are grouped by bundle as one list, in the order of the parts."""
     by_part: dict[int, Any] = {}
     for numbers, values in zip(members, of_bundles, strict=True):
         by_part.update(zip(numbers, values, strict=True))
@@ -98,7 +99,7 @@ class SweepWatch:
 
 
 class DaskExecutor(Executor):
-    """Calls functions of the parts on workers.
+    """Calls tasks for the parts of X on the workers of a cluster.
 
     Parameters
     ----------
@@ -176,13 +177,13 @@ class DaskExecutor(Executor):
         return ByPart(tuple(map_tasks(self._client, _as_kept, of_bundles)))
 
     def restrict(self, columns: Integers) -> "DaskExecutor":
-        """Return the same parts with copies of some columns of X."""
+        """Return an executor of the same parts with copies of these columns of X."""
         restricted = map_tasks(self._client, restrict_problems, self._bundles, columns=columns)
         shared = (self._members, self._bounds, self._on_read)
         return DaskExecutor(self._client, restricted, *shared, far=self._far)
 
     def _use_idle_workers(self) -> None:
-        """Move bundles to workers that joined the cluster during the fit, now and then."""
+        """Every LOOK_EVERY seconds, move bundles to workers that joined during the fit."""
         if time.monotonic() - self._looked > LOOK_EVERY:
             with suppress(OSError):  # fetch waits for a scheduler that does not answer
                 self._bundles = spread_bundles(self._client, self._bundles)

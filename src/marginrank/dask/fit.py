@@ -35,7 +35,7 @@ SMALL_BYTES = 1 << 32  # of X, up to which a pass takes little longer than calli
 
 
 class DaskPairs(PairCounts):
-    """Counts of pairs on workers."""
+    """Counts of the pairs that are on the workers."""
 
     def __init__(self, loaded: LoadedParts, facts: list[PairFacts]) -> None:
         self._loaded = loaded
@@ -63,7 +63,7 @@ class DaskPairs(PairCounts):
 
 
 class DaskMatrix(PartsMatrix):
-    """X in parts on workers."""
+    """X split into parts that are on the workers."""
 
     def __init__(self, loaded: LoadedParts, executor: DaskExecutor) -> None:
         super().__init__()
@@ -96,9 +96,9 @@ def fit_on_dask(
     callback: Callback | None = None,
     on_read: OnRead | None = None,
 ) -> LinearModel:
-    """Minimize the objective on documents of a cluster.
+    """Fit a linear or sparse model to documents on a cluster.
 
-    `loaded` is released. `on_read` is called with the numbers of rows that are processed.
+    The futures of `loaded` are released. `on_read` is called with the numbers of processed rows.
     """
     check_for_dask(parameters)
     check_start(w0)
@@ -141,7 +141,7 @@ def progress_on_dask(client: Client, loaded: LoadedParts, tol: float) -> StreamP
 def dask_objective(
     client: Client, loaded: LoadedParts, parameters: AnyParameters, on_read: OnRead | None = None
 ) -> Objective:
-    """Return the objective on the unscaled features."""
+    """Return the objective over the parts on the workers, on the unscaled features."""
     labels, cost = None, parameters.pair_cost
     if cost is not None and not isinstance(cost, str):  # a matrix by distinct label
         labels = np.unique(np.concatenate(fetch(client, map_tasks(client, _labels, loaded.parts))))
@@ -176,7 +176,7 @@ def dask_objective(
 
 
 def _factor(parameters: AnyParameters, facts: list[PairFacts]) -> float:
-    """Return the factor of the weights of queries: C, for means divided by the total weight."""
+    """Return the factor of all query weights: C, divided by the total weight for means."""
     C = parameters.loss_weight
     total = float(np.sum([fact.weight for fact in facts]))
     over = {

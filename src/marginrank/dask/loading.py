@@ -102,7 +102,7 @@ def is_array(X: Any) -> bool:
 
 
 def store_paths(X: Any) -> list[str] | None:
-    """Return the paths of stores, or None if X is something else."""
+    """Return absolute store paths if X is a path or a list of paths, else None."""
     paths = [X] if isinstance(X, (str, os.PathLike)) else X
     if not isinstance(paths, (list, tuple)) or not paths:
         return None

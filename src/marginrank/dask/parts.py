@@ -1,4 +1,4 @@
-"""Parts: documents of whole queries, checked and grouped on a worker."""
+"""Parts: documents of whole queries on a worker, checked and grouped by query."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from marginrank.fit.inputs import check_propensity
 
 @dataclass
 class Part:
-    """Documents of a partition on a worker; `data` is None for an empty partition."""
+    """The documents of one partition; `data` is None for an empty partition."""
 
     number: int
     data: RankingData | None
@@ -24,7 +24,7 @@ class Part:
 
 
 class PartFacts(NamedTuple):
-    """Description of a part for the client; types of X and of query ids are for messages."""
+    """Counts and types of a part, sent to the client; the types are for error messages."""
 
     number: int
     n_documents: int
@@ -38,7 +38,7 @@ class PartFacts(NamedTuple):
 
 @in_partition
 def make_part(number: int, chunk: Chunk) -> Part:
-    """Check and group the documents of a partition."""
+    """Return the documents of a partition, checked and grouped by query."""
     if chunk.n_rows == 0:
         return Part(number, None)
     data = RankingData(chunk.X, chunk.y, chunk.qid, sample_weight=chunk.sample_weight, n_jobs=1)
@@ -52,7 +52,7 @@ def make_part(number: int, chunk: Chunk) -> Part:
 
 
 def facts_of(part: Part) -> PartFacts:
-    """Return the description of a part."""
+    """Return the counts and types of a part."""
     data = part.data
     if data is None:
         return PartFacts(part.number, 0, 0, 0, 0, 0, "", "")
@@ -101,7 +101,7 @@ def check_alike(facts: list[PartFacts]) -> list[PartFacts]:
 
 
 def size_of_data(data: RankingData) -> int:
-    """Return the bytes of documents, for Dask."""
+    """Return the memory of the documents in bytes, for Dask's ``sizeof``."""
     queries = data.queries
     own = [data.y, queries.rows, queries.level, queries.offsets, data.sample_weight]
     return sum(array.nbytes for array in [*_arrays_of(data.X), *own] if array is not None)

@@ -1,7 +1,7 @@
-"""Problems: the pairs of parts with their weights and kernels, on a worker.
+"""Problems: the pairs, pair weights and kernels of each part, on a worker.
 
-Native objects cannot be pickled: after Dask has moved or spilled results of a task, they are made
-again from arrays.
+Native objects cannot be pickled: after Dask has moved or spilled the results of a task, native
+objects are built again from arrays.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ LOSSES_KEPT = 2  # whose native pairs are cached, because solvers alternate betw
 
 
 class MovableState:
-    """A native state that is made again from its scores after Dask has moved it."""
+    """A native State (for Hessian products) that is rebuilt from its scores when unpickled."""
 
     def __init__(self, scores: Scores, point: State | None = None) -> None:
         self.scores = aligned(scores)
@@ -60,13 +60,13 @@ class MovableLoss(NativeLoss):
 
 @dataclass
 class Problem:
-    """The pairs of a part, and X."""
+    """The rows of X of a part, its pairs and the loss on them."""
 
     data: RankingData
     pairs: PairSet
     loss: Loss
-    columns: Integers | None = None  # of X; None for all
-    threads: int = 1  # of a task
+    columns: Integers | None = None  # indices of the columns of X in use; None for all
+    threads: int = 1  # number of threads of a task
     device: str | None = None  # None for the native kernels
     _losses: dict[Loss, PairLoss] = field(default_factory=dict)
 
@@ -114,7 +114,7 @@ class PairFacts(NamedTuple):
 def make_problems(
     parts: Sequence[Part], parameters: Parameters | SparseParameters, labels: Any
 ) -> list[Problem]:
-    """Return the pairs of parts, without C and normalization, which need the totals of all."""
+    """Return one problem per part, without C and normalization, which need totals of all."""
     margin = {"margin": parameters.margin} if isinstance(parameters, Parameters) else {}
     problems = []
     for part in parts:
@@ -150,7 +150,7 @@ def facts_of_pairs(problems: Sequence[Problem]) -> list[PairFacts]:
 def weigh_problems(
     problems: Sequence[Problem], factor: float, averaged: bool, n_tasks: int
 ) -> list[Problem]:
-    """Return the same pairs with weights that include C and the normalization.
+    """Return the problems with pair weights that include C and the normalization.
 
     Weights of queries are multiplied by `factor`. With `averaged`, the loss of a query is the mean
     over its pairs. The threads of a worker are divided among `n_tasks`.
@@ -165,7 +165,7 @@ def weigh_problems(
 
 
 def restrict_problems(problems: Sequence[Problem], columns: Integers) -> list[Problem]:
-    """Return the same pairs on some columns of X."""
+    """Return the problems with only these columns of X."""
     return [Problem(p.data, p.pairs, p.loss, columns, p.threads, p.device) for p in problems]
 
 

@@ -32,7 +32,7 @@ def metric(
 ) -> Any:
     """Compute a metric of :mod:`marginrank.metrics` on Dask collections.
 
-    Partitions are evaluated on the workers; two numbers of each come back.
+    Partitions are evaluated on the workers, and each sends back two numbers.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def metric(
 
 
 def score_rows(X: Any, coef: Floats) -> Floats:
-    """Return Xw for some documents, perhaps none."""
+    """Return the scores Xw of the rows of X, which may be empty."""
     if X.shape[0] == 0:
         return np.zeros(0)
     checked = check_features(X)
@@ -98,7 +98,7 @@ def score_rows(X: Any, coef: Floats) -> Floats:
 
 
 def score_frame(frame: Any, coef: Floats, features: list[str] | None) -> Any:
-    """Return Xw for a partition of a dataframe, as a series with its index."""
+    """Return the scores Xw of a dataframe partition, as a series with its index."""
     from pandas import Series
 
     X = frame if features is None else frame[features]
@@ -106,12 +106,12 @@ def score_frame(frame: Any, coef: Floats, features: list[str] | None) -> Any:
 
 
 def score_store(path: str, first: int, last: int, coef: Floats) -> Floats:
-    """Return Xw for some rows of a store."""
+    """Return the scores Xw of the rows from `first` to `last` of a store."""
     return score_rows(read_rows(open_stored(path, verify=False).X, first, last), coef)
 
 
 def mean_over_parts(client: Client, loaded: LoadedParts, metric: Metric, coef: Any) -> float:
-    """Return a metric over all queries of the parts.
+    """Return a metric, the mean over all queries (or pairs) of the parts.
 
     `coef` are the weights of the features; None if the only feature is the score.
     """
@@ -121,7 +121,7 @@ def mean_over_parts(client: Client, loaded: LoadedParts, metric: Metric, coef: A
 
 
 def _sum_of_part(part: Part, metric: Metric, coef: Any) -> tuple[float, float]:
-    """Return the sum of the values of a metric on a part, and their weight."""
+    """Return numerator and denominator of the mean of a metric, for one part."""
     function, options = split_options(metric)
     if function is pairwise_accuracy:  # the only mean over pairs, not over queries
         y, scores, given = _arguments(part, coef)

@@ -16,7 +16,7 @@ from marginrank._utils.types import Booleans
 from marginrank._utils.user_warnings import warn_caller
 from marginrank.data.validation import check_exact, find_bad, not_finite
 
-INDEX_COLUMNS = ("", "Unnamed: 0", "__index_level_0__")  # of pandas and pyarrow
+INDEX_COLUMNS = ("", "Unnamed: 0", "__index_level_0__")  # names of pandas' index in files
 BLOCK = 1 << 20  # entries copied at a time: columns become rows within the cache
 
 Data = TypeVar("Data")

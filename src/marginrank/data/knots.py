@@ -18,7 +18,7 @@ from marginrank._utils.types import Booleans, Floats, Integers
 
 MOST_KNOTS = 255  # per feature: with the column of missing values, column numbers fit in a byte
 LEAST_STEP = float(np.finfo(np.float64).tiny)  # between knots of a curve: 1 / step is finite
-BLOCK_ENTRIES = 1 << 22  # of X made dense at a time
+BLOCK_ENTRIES = 1 << 22  # entries of X made dense at a time
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ class PairList:
     """Preference pairs of documents, with weights."""
 
     pairs: Integers  # n_pairs × 2 row numbers, the preferred document first
-    weight: Floats | None = None  # of each pair; None if all are 1
+    weight: Floats | None = None  # weight of each pair; None if all are 1
     source: str | None = None  # the file with one pair per line that the pairs come from
 
     def __len__(self) -> int:

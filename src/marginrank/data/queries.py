@@ -93,9 +93,9 @@ class Queries(Documents):
     """Documents grouped by query, with the levels of their labels and counts of pairs."""
 
     level: NDArray[np.int32]  # dense rank of each document's label within its query
-    n_levels: NDArray[np.int32]  # of each query
-    n_pairs: Integers  # of each query, over all levels
-    n_adjacent_pairs: Integers  # of each query, over adjacent levels
+    n_levels: NDArray[np.int32]  # number of distinct labels of each query
+    n_pairs: Integers  # number of pairs with different labels of each query
+    n_adjacent_pairs: Integers  # number of those pairs whose levels are adjacent
 
     @classmethod
     def from_labels(
@@ -118,7 +118,7 @@ class Queries(Documents):
         )
 
     def take(self, documents: Integers, query_of_document: Integers, threads: int) -> "Queries":
-        """Return the given documents (ascending), with new levels."""
+        """Return the given documents (ascending), with their labels ranked again."""
         kept = self.keep(documents, query_of_document)
         labels = self.level[documents].astype(np.float64)
         return Queries.from_labels(labels, kept.offsets, kept.rows, threads)

@@ -133,7 +133,7 @@ class _GroupedEntries:
     values: Floats
     begins: Booleans  # whether an entry is the first of its group
     starts: Integers  # first entry of each group
-    group: Integers  # of each entry
+    group: Integers  # group of each entry
     size: Integers  # documents in the query of each group
     n_absent: Integers  # documents without an entry, of each group
 

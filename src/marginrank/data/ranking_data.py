@@ -438,7 +438,7 @@ def as_ranking_data(
 
 
 def check_beside_data(what: str = "a RankingData", **given: Any) -> None:
-    """Raise ValueError if an argument is given that a RankingData, or a store, already has."""
+    """Raise ValueError if an argument is not None, because a RankingData or store has it."""
     for name, value in given.items():
         if value is not None:
             raise ValueError(

@@ -60,7 +60,10 @@ def open_if_it_fits(folder: Path) -> RankingData:
 
 
 def whole_queries(data: RankingData, chunk_documents: int) -> Iterator[RankingData]:
-    """Yield data with X on disk in chunks of up to `chunk_documents`, or of one larger query."""
+    """Yield the chunks of whole queries of data with X on disk.
+
+    A chunk has up to `chunk_documents` documents, or is one larger query.
+    """
     rows = FeatureRows.of(data.X)
     offsets = data.queries.offsets
     for first, last in bounded_ranges(offsets, chunk_documents):

@@ -151,7 +151,7 @@ class _Model:
     sign: Floats
     scale: Floats
     coef: Floats
-    offset: Floats  # of each query and factor
+    offset: Floats  # (n_queries, n_factors): offset of each query and factor
     correlation: float
     heavy_tail: float
 

@@ -32,7 +32,7 @@ from marginrank.models.fit_report import print_iteration
 
 
 class AdditiveInput(NamedTuple):
-    """Documents, the columns that a data frame declares categorical, and the text of some."""
+    """Documents, the categorical columns of a data frame, and the categories that are text."""
 
     data: RankingData
     categorical: list[int]
@@ -52,7 +52,7 @@ class AdditiveInput(NamedTuple):
 
 
 def additive_input(X: Any, *, n_jobs: int | None, **given: Any) -> AdditiveInput:
-    """Return the arguments of a fit, checked and grouped by query."""
+    """Return the arguments of a fit as checked documents, with categories from a data frame."""
     X, values = take_columns(X, **given)
     categorical, texts = list(categorical_columns(X)), text_categories(X)
     data = training_data(with_numbers(X, texts), **values, allow_nan=True, n_jobs=n_jobs)
@@ -64,10 +64,10 @@ class AdditiveRankSVM(BaseRanker):
 
     Scores are f(x) = Σ_k f_k(x_k), plus functions of pairs of features with `interactions`. Each
     f_k is piecewise linear between knots, which are quantiles of the feature. The objective is
-    Σ_k P(f_k) + C · Σ ℓ(f(x_i) − f(x_j)) over the pairs. The penalty P of a straight line is
-    ½ (σ w)², as in RankSVM; other curves add `smoothness` times their roughness. So curves deviate
-    from lines only if this reduces the loss: with two knots per feature, or a huge `smoothness`,
-    the model is :class:`~marginrank.RankSVM`.
+    Σ_k P(f_k) + C · Σ ℓ(f(x_i) − f(x_j)) over the pairs. The penalty P of a straight line of slope
+    w is ½ (σ w)², with the divisor σ of `scale`, as in RankSVM; other curves add `smoothness` times
+    their roughness. So curves deviate from lines only if this reduces the loss: with two knots per
+    feature, or a huge `smoothness`, the model is :class:`~marginrank.RankSVM`.
 
     Missing values (NaN, None, pandas.NA and masked entries) are allowed: their contribution to the
     score is learned.

@@ -62,7 +62,7 @@ REPORTED += ("n_rounds", "C", "smoothness")  # if not None
 
 
 class BaseRanker(KeywordArguments, BaseEstimator):
-    """A ranker: ranks, scores and exports follow from ``predict``."""
+    """Base of all rankers, with ``rank``, ``score`` and ``export`` on top of ``predict``."""
 
     _parameters_type: ClassVar[Any]  # dataclass of the parameters of the fit
     n_jobs: int | None
@@ -230,7 +230,7 @@ class BaseRanker(KeywordArguments, BaseEstimator):
         check_is_fitted(self)
 
     def _data(self, X: Any, **given: Any) -> RankingData:
-        """Return the arguments of a fit, checked and grouped by query."""
+        """Return the arguments of a fit as RankingData, checked and grouped by query."""
         remember_columns(self, *given.values())
         return training_data(X, **given, n_jobs=self.n_jobs)
 
@@ -242,7 +242,7 @@ class BaseRanker(KeywordArguments, BaseEstimator):
         return self
 
     def _take_over(self: Any, model: Any, features: dict[str, Any]) -> None:
-        """Set the attributes of a fit; raise the error that ended it, or warn about its result."""
+        """Set the fitted attributes; raise the error that ended the fit, or warn about it."""
         set_features(self, features)
         self._set_model(model)
         report = report_of(model)

@@ -157,7 +157,7 @@ def _drops(step: Any) -> bool:
 
 
 def _through(steps: list[Any], weights: Floats) -> Floats:
-    """Return weights of the input of the first step, given weights of the output of the last."""
+    """Return the weights of the first step's input, given the weights of the last one's output."""
     for step in reversed(steps):
         if not _passes(step):
             weights = _fold(step, weights)
@@ -166,7 +166,7 @@ def _through(steps: list[Any], weights: Floats) -> Floats:
 
 @singledispatch
 def _fold(step: Any, weights: Floats) -> Floats:
-    """Return Aᵀv for the weights v of Ax + b."""
+    """Return Aᵀv, the weights of a step's input x, for the weights v of its output Ax + b."""
     raise TypeError(f"{type(step).__name__} cannot be folded.")
 
 
@@ -209,7 +209,7 @@ def _(step: ColumnTransformer, weights: Floats) -> Floats:
 
 
 def _scattered(weights: Floats, columns: Any, n_features: int) -> Floats:
-    """Return weights of some columns as weights of all; weights of repeated columns are added."""
+    """Return the weights of `columns` as weights of all features; repeated columns add up."""
     result = np.zeros(n_features)
     np.add.at(result, np.asarray(columns, dtype=np.int64), weights)
     return result

@@ -85,7 +85,7 @@ def _wrapped(method: Callable[..., Any]) -> Callable[..., Any]:
 def training_data(
     X: Any, y: Any = None, *, n_jobs: int | None, allow_nan: bool = False, **given: Any
 ) -> RankingData:
-    """Return the arguments of a fit, checked and grouped by query; a RankingData unchanged.
+    """Return the arguments of a fit as checked RankingData; a RankingData is returned unchanged.
 
     `given` are the arguments besides y: queries and weights. Tensors are copied to the host. Names
     of columns of a data frame X are replaced by the columns, which are then not features.
@@ -119,7 +119,7 @@ def take_columns(X: Any, **values: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def remember_columns(estimator: BaseEstimator, *values: Any) -> None:
-    """Store the columns that a fit was given by name, which frames to score may also have."""
+    """Store the names of the columns (y, qid, …) that are not features, for predictions."""
     estimator.__dict__.pop("_columns", None)
     columns = {value for value in values if isinstance(value, str)}
     if columns:
@@ -140,10 +140,10 @@ def column_names(X: Any) -> Any:
 
 
 def features_of(data: Any) -> dict[str, Any]:
-    """Return the feature attributes for data or a model, with the size of the largest query.
+    """Return the attributes that describe the features of data or a model, by name.
 
-    An estimator sets them together with its weights, by :func:`set_features`: if a fit fails, both
-    remain unchanged.
+    They include the size of the largest query. An estimator sets them together with its weights, by
+    :func:`set_features`: if a fit fails, both remain unchanged.
     """
     features: dict[str, Any] = {"n_features_in_": data.n_features}
     if data.feature_names is not None:
@@ -157,7 +157,7 @@ def features_of(data: Any) -> dict[str, Any]:
 def one_query_if_forgotten(
     estimator: Any, n_documents: int, qid: ArrayLike | None, group: ArrayLike | None
 ) -> ArrayLike | None:
-    """Return `group`; if the caller seems to have forgotten queries, warn and return one query.
+    """Return `group`; if queries seem to be forgotten, warn and return one group of all rows.
 
     This is the case if the fit had several queries, all smaller than the documents to score.
     """
@@ -217,7 +217,7 @@ def check_features_of_fit(estimator: BaseEstimator, X: Any) -> None:
 
 
 def _names_only_we_see(X: Any) -> list[str] | None:
-    """Return names of features that scikit-learn does not compare, or None."""
+    """Return the feature names of X that scikit-learn does not recognize, or None."""
     if isinstance(X, RankingData):
         return X.feature_names
     names = columns_of(X)  # scikit-learn before 1.9 does not see the names of polars 2
@@ -227,7 +227,7 @@ def _names_only_we_see(X: Any) -> list[str] | None:
 def pair_options(
     data: RankingData, pairs: Any = None, pair_weight: Any = None, propensity: Any = None
 ) -> dict[str, Any]:
-    """Return the checked arguments of a fit about pairs, without those that are None."""
+    """Return the checked arguments about pairs as keywords of a fit, without None."""
     if pairs is None and pair_weight is not None:
         raise ValueError("pair_weight requires pairs; pass both or neither.")
     options: dict[str, Any] = {}

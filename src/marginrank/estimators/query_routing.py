@@ -18,7 +18,7 @@ from marginrank._utils.types import Floats, Integers
 IDS = ("qid", "group_id")
 SIZES = "group"
 WEIGHTS = ("sample_weight", "query_weight")
-SPLITTERS = "groups"  # of a search inside
+SPLITTERS = "groups"  # name of the queries for splitters of a search inside the estimator
 
 
 def takes_queries(estimator: Any) -> bool:
@@ -91,7 +91,7 @@ def _scoring_method(estimator: Any) -> str:
 
 
 def _wanted(estimator: Any, method: str, names: set[str]) -> set[str]:
-    """Return the names that a method takes, with only one of the forms of queries."""
+    """Return the subset of `names` that a method takes, with only one way to pass queries."""
     routing = get_routing_for_object(estimator)
     if isinstance(routing, MetadataRouter):
         return set(routing.consumes(method, names))  # steps have requested one form each
@@ -108,7 +108,7 @@ def _parameters(estimator: Any, method: str) -> set[str]:
 
 
 def _request(step: Any, method: str) -> None:
-    """Request what a method of a step takes, except where the step has set a request."""
+    """Set metadata requests for queries and weights of a method, unless the step has set them."""
     request = getattr(step, f"set_{method}_request", None)
     routing = get_routing_for_object(step)
     if request is None or isinstance(routing, MetadataRouter):  # routers forward requests of steps

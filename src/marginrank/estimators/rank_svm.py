@@ -49,11 +49,12 @@ class RankSVM(BatchRanker):
         and Lin, 2014) for smooth losses, and the bundle methods "ocas" and "bmrm" for the hinge
         loss, the latter as in TreeRankSVM (Airola et al., 2011).
     tol : float, default=1e-6
-        Relative distance to the optimal objective, (F − F*) / F*.
+        Relative distance (F − F*) / F* of the objective F to its minimum F* at which the fit stops.
     max_iter : int, default=1000
         Maximum number of solver iterations, for each problem.
     pair_selection : {"all", "adjacent"}, default="all"
-        Use all pairs, or only pairs of adjacent levels of a query (Lee and Lin, section 5).
+        Use all pairs, or only pairs whose labels are neighbors among the sorted distinct labels of
+        the query (Lee and Lin, section 5).
     pair_cost : None, {"gain", "ndcg"}, callable or array-like, default=None
         Factor of the loss of a pair. "gain" is 2^{y_i} − 2^{y_j}; "ndcg" is the share of the
         query's ideal DCG that swapping the two documents in an ideal ranking costs; a callable
@@ -298,7 +299,7 @@ class RankSVM(BatchRanker):
         pairs: Any = None,
         pair_weight: ArrayLike | None = None,
     ) -> LeaveOneOut:
-        """Estimate what models fitted without each query would predict for it.
+        """Return estimates of the scores and the loss from leave-one-query-out models.
 
         One Newton step per query from ``coef_`` replaces a fit without the query. Metrics of the
         scores, and the loss, are estimates for new queries, as by cross-validation with one fold
@@ -342,7 +343,7 @@ class RankSVM(BatchRanker):
     def _influence(
         self, function: Callable[..., Result], X: Any, given: dict[str, Any], pairs: dict[str, Any]
     ) -> Result:
-        """Return a function of the data of the fit and of the model."""
+        """Return the result of `function` for the arguments of the fit and the fitted model."""
         model = self.to_linear_model()
         y, group = labels_or_zeros(pairs["pairs"], X, given["y"], given["qid"], given["group"])
         data = training_data(X, **{**given, "y": y, "group": group}, n_jobs=self.n_jobs)

@@ -69,12 +69,12 @@ class SearchRanker(BaseRanker):
 
     @abstractmethod
     def _space(self) -> SearchSpace:
-        """Return the candidates; raise ValueError if a parameter is wrong."""
+        """Return the search space of candidates; raise ValueError if a parameter is wrong."""
 
     def _documents(
         self, X: Any, given: dict[str, Any], space: SearchSpace
     ) -> tuple[RankingData, SearchSpace]:
-        """Return the checked documents, and the candidates for them."""
+        """Return the checked documents, and the search space adapted to them."""
         return self._data(X, **given), space
 
     def _refit(self, estimator: Any, data: RankingData, X: Any, given: dict[str, Any]) -> Any:

@@ -69,7 +69,7 @@ class EngineDocuments:
     """Documents to score with an engine: a feature matrix and the feature names."""
 
     X: Floats  # documents × features, NaN where a feature is missing
-    names: tuple[str, ...]  # of the features
+    names: tuple[str, ...]  # names of the features
     used: tuple[int, ...]  # positions of the features in use, at least one
 
     @cached_property
@@ -95,7 +95,7 @@ class EngineRun:
     is_reference: bool = False  # an implementation of the engine's arithmetic, not the engine
     accuracy: float = FLOAT64_ACCURACY  # relative difference from predict due to rounding
     target: Target | None = None
-    largest_sum: float = 0.0  # of absolute terms of a score, if known: cancellation costs digits
+    largest_sum: float = 0.0  # largest Σ |term| of a score, if known: cancellation costs digits
 
 
 def c(files: Files, documents: EngineDocuments) -> EngineRun:

@@ -20,7 +20,7 @@ class Target(NamedTuple):
 
     write: str  # module and function in targets/ that turns a Sum (see sums.py) into files
     run: str  # function in engines.py that scores documents with the files
-    precision: Literal["float64", "float32"] = "float64"  # of features and scores
+    precision: Literal["float64", "float32"] = "float64"  # precision of features and scores
     missing: str = "NaN"  # its form of missing values; they count as 0, or as the curve says
     takes: tuple[str, ...] = ("linear",)  # kinds of models
     by_name: bool = True  # whether features are found by name rather than by position

@@ -30,7 +30,7 @@ Entry = TypeVar("Entry")
 class Sum(Generic[Entry]):
     """A score: the offset and the sum of all terms, which are in the order of the features."""
 
-    name: str  # of the model: letters, digits and _
+    name: str  # name of the model: letters, digits and _
     features: tuple[str, ...]  # names of all features
     terms: tuple[Entry, ...]
     offset: float = 0.0
@@ -187,7 +187,7 @@ class CurveSum(Sum[CurveTerm]):
 class Landmark:
     """A training document at which the kernel is evaluated, after centering and scaling."""
 
-    weight: float  # of the kernel with it
+    weight: float  # weight of its kernel values in the score
     features: Floats
 
 

@@ -185,7 +185,7 @@ def _squares_of_query(X: Any, documents: Documents, first: int, last: int) -> Fl
 
 
 def _dense_squares(block: Any, offsets: Integers) -> Floats:
-    """Return, by feature, the sum over the queries of a block of squared deviations."""
+    """Return, by feature, the sum of squared deviations from query means over a block."""
     sizes = np.diff(offsets)
     apart = block - np.repeat(block[offsets[:-1]].astype(np.float64), sizes, axis=0)
     n_rows = block.shape[0]

@@ -102,7 +102,7 @@ def open_documents(source: Any, memory_limit: int | float | str | None = None) -
 
 
 def facts_of(matrix: Matrix) -> StreamFacts | None:
-    """Return the rows and bytes of X read so far if it stays on disk, else None."""
+    """Return the parts, bytes read and bytes cached of an X on disk; None for other matrices."""
     if not isinstance(matrix, StreamedMatrix):
         return None
     reader = matrix.reader

@@ -31,7 +31,7 @@ from marginrank.io.text_sources import (
 )
 
 MOST_FEATURES = 2**31 - 1
-MOST_DIGITS = 18  # of a group size
+MOST_DIGITS = 18  # digits of a group size in text
 LAYOUTS = ("auto", "dense", "csr")
 BLOCK = 1 << 18  # entries whose digits are checked at a time, to stay in cache
 DIGITS = (6, 7, 8, 9)  # 6 always survive float32, and 9 distinguish any two of its numbers

@@ -69,7 +69,7 @@ class DocumentBlock(NamedTuple):
 class StoreSummary(NamedTuple):
     """The result of :func:`build_store`."""
 
-    dtype: np.dtype[Any]  # of the features in memory
+    dtype: np.dtype[Any]  # type of the features in memory
     moved: bool  # whether documents were reordered to make queries contiguous
 
 
@@ -212,7 +212,7 @@ class _Spill:
     def __init__(self, arrays: SpilledArrays, narrow: bool) -> None:
         self._arrays = arrays
         self._narrow = narrow  # while float32 holds every digit
-        self._number_of: dict[Any, int] = {}  # of each query id, by first appearance
+        self._number_of: dict[Any, int] = {}  # number of each query id, by first appearance
         self._ids_dtype: np.dtype[Any] = np.dtype(np.int64)
         self._feature_names: list[str] | None = None
         self._n_rows = 0

@@ -25,7 +25,7 @@ DAMAGED = (EOFError, zlib.error, lzma.LZMAError, OSError)  # bz2 raises a bare O
 
 
 def as_list(source: Source | Sequence[Source]) -> list[Source]:
-    """Return one or several sources as a list."""
+    """Return a source, or several, as a list."""
     sources: list[Any] = list(source) if isinstance(source, (list, tuple)) else [source]
     if not sources:
         raise ValueError("source is an empty list; pass at least one file.")

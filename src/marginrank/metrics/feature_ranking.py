@@ -1,4 +1,4 @@
-"""Rankings of features: the metric of each one used as the score."""
+"""Ranking of features by the metric of each feature's values used as scores."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from marginrank.metrics import get_metric, pairwise_accuracy
 from marginrank.metrics.names import METRICS, Metric, metric_name, order_free, split_options
 from marginrank.metrics.options import ROUNDING, exceeds
 
-N_BLOCKS = 16  # of sparse columns: one is in memory at a time, each costs a pass over the entries
+N_BLOCKS = 16  # blocks of sparse columns: one is in memory, each costs a pass over the entries
 SAMPLE = 1 << 16  # entries from which the blocks are estimated
-FEATURE_BYTES = 160  # of the name and the values of a feature, approximately
+FEATURE_BYTES = 160  # approximate memory of the name and the values of a feature
 
 
 @dataclass(frozen=True, eq=False, repr=False)

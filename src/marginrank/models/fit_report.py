@@ -1,4 +1,4 @@
-"""The report of a fit: one record for all learners, and its log."""
+"""FitReport, the result of a fit of any learner; its history, warnings and log lines."""
 
 import math
 from dataclasses import dataclass
@@ -164,7 +164,7 @@ class Closeness(Protocol):
 
 
 def relative_distance(result: Closeness) -> float:
-    """Return a bound on (F − F*) / F; 0 or infinity if F is 0."""
+    """Return the estimated (F − F*) / F, at most the certified gap; 0 or infinity if F is 0."""
     distance = min(result.estimate, result.gap)
     if result.objective > 0.0:
         return distance / result.objective

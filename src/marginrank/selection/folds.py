@@ -96,7 +96,7 @@ def check_folds(data: RankingData, folds: Iterable[Fold]) -> None:
     """
     labels = in_order(data.y)
     query_of_row = data.qid
-    seen: dict[int, int] = {}  # numbers by hash, because the rows of all folds may be large
+    seen: dict[int, int] = {}  # fold number by hash of its rows, which may take much memory
     for fold in folds:
         rows_hash = hash((fold.train.tobytes(), fold.test.tobytes()))
         first = seen.setdefault(rows_hash, fold.number)
@@ -105,7 +105,7 @@ def check_folds(data: RankingData, folds: Iterable[Fold]) -> None:
         for name, rows in (("train", fold.train), ("test", fold.test)):
             if not rows.size:
                 raise ValueError(f"fold {fold.number} has no rows to {name}; check cv.")
-        # Query, or row of the only query, of each row.
+        # The query of each row; with a single query, the row itself.
         units = query_of_row if data.n_queries > 1 else np.arange(data.n_documents)
         shared = np.intersect1d(units[fold.train], units[fold.test])
         if shared.size:
@@ -124,20 +124,20 @@ def check_folds(data: RankingData, folds: Iterable[Fold]) -> None:
 
 
 def queries_by_id(ids: NDArray[Any]) -> Integers:
-    """Return the order of the queries by their ids, independent of the order of the rows."""
+    """Return the indices that sort the queries by id, which do not depend on the row order."""
     if ids.dtype.kind != "O":
         return np.argsort(ids, kind="stable")
     return np.array(sorted(range(ids.size), key=lambda k: _sort_key(ids[k])), dtype=np.int64)
 
 
 def numbers_by_id(data: RankingData) -> Integers:
-    """Return the query of each document as a number, so that folds are the same as by the ids."""
+    """Return, for each document, the position of its query in the order of the query ids."""
     numbers: Integers = np.argsort(queries_by_id(data.query_ids))[data.qid]
     return numbers
 
 
 def rows_of(data: RankingData, rows: Integers, *, n_jobs: int | None = None) -> RankingData:
-    """Return some of the documents, with their queries, weights and feature names."""
+    """Return the documents of these rows, with their queries, weights and feature names."""
     query_of_row = data.qid[rows]
     weight, query_weight, cost = data.sample_weight, data.query_weight, data.cost
     return RankingData(
@@ -211,7 +211,7 @@ def over_folds(scores: Floats, metric: str) -> FoldMean:
 
 
 def _deal(ids: NDArray[Any], sizes: Integers, n_folds: int, rng: np.random.Generator) -> Integers:
-    """Return the fold of each query."""
+    """Return the index of the fold that each query is assigned to."""
     order = rng.permutation(queries_by_id(ids))
     by_size = order[np.argsort(-sizes[order], kind="stable")]
     n_rounds = -(-by_size.size // n_folds)

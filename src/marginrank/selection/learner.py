@@ -12,7 +12,7 @@ from marginrank.models.fit_report import Closeness
 
 
 class PathModel(NamedTuple):
-    """The model of one set of rows for one value of the parameter."""
+    """The model fitted to one set of rows with one value of the parameter."""
 
     part: int  # index of the set of rows
     step: int  # index of the value on the grid
@@ -27,8 +27,8 @@ class PathLearner(ABC):
     parameter = "C"
     search_tol: float  # smallest useful `tol`: more precise fits would not change the selection
     n_points: int  # length of the default grid
-    # Factors by which a default grid may be extended below and above while an end is the best; then
-    # one parameter is searched at a time. None if all grids are tried in full.
+    # Factors by which a default grid may be extended below and above while the best value is at an
+    # end; one parameter is then searched at a time. None if all grids are tried in full.
     room: tuple[float, float] | None = None
 
     @abstractmethod
@@ -52,12 +52,12 @@ class PathLearner(ABC):
     def default_grid(
         self, data: RankingData, parameters: Any, n_points: int, rows: Integers | None = None
     ) -> Floats:
-        """Return a grid for all documents, or for some rows."""
+        """Return the default grid of the parameter for all documents, or for these rows."""
 
     @abstractmethod
     def predict(self, data: RankingData, model: Any, rows: Integers | None, threads: int) -> Floats:
-        """Return the scores of all documents, or of some rows."""
+        """Return the scores of all documents, or of these rows."""
 
     def with_value(self, parameters: Any, value: float) -> Any:
-        """Return parameters with one value of the grid."""
+        """Return the parameters with the grid's parameter set to `value`."""
         return replace(parameters, C=value, lam=None)

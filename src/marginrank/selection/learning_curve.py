@@ -303,7 +303,7 @@ class QuerySample(NamedTuple):
 def _samples(
     data: RankingData, held_out: RankingData | None, cv: Any, seed: int
 ) -> Iterator[QuerySample]:
-    """Yield one sample per fold, or per order if there is held-out data."""
+    """Yield one QuerySample per fold or, with held-out data, per random order of queries."""
     if held_out is not None:
         check_integer("cv", cv, at_least=1)
         split = Split(None, held_out, _with_pairs(held_out, np.arange(held_out.n_documents)))
@@ -338,7 +338,7 @@ def _check_queries(n_queries: int) -> None:
 
 
 def _sizes(sizes: ArrayLike | None, n_queries: int) -> Integers:
-    """Return numbers of queries, ascending."""
+    """Return the checked training sizes as ascending numbers of queries."""
     if sizes is None:
         halved = np.ceil(n_queries / 2.0 ** np.arange(MOST_SIZES)).astype(np.int64)
         return np.unique(halved[halved > 1] if n_queries > 3 else halved)
@@ -363,7 +363,7 @@ def _sizes(sizes: ArrayLike | None, n_queries: int) -> Integers:
 
 
 def _per_pair(parameters: Parameters, data: RankingData) -> Parameters:
-    """Return parameters with which C has the meaning that it has in a fit of all data."""
+    """Return the parameters with C converted so that it does not depend on the sample size."""
     cost = cost_by_label(parameters.pair_cost, data.y)
     parameters = replace(parameters, lam=None, C=parameters.loss_weight, pair_cost=cost)
     if parameters.normalization != "none":

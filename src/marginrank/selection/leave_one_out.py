@@ -18,7 +18,7 @@ LOO = "loo"  # the value of `cv`
 
 
 class LeaveOneOutLearner(LinearLearner):
-    """Linear models along C; a model is the scores of documents without their own query."""
+    """Fits linear models along C; its "model" is a LeaveOneOut, scores without their query."""
 
     def fit_paths(
         self,
@@ -29,7 +29,7 @@ class LeaveOneOutLearner(LinearLearner):
         *,
         seed: int = 0,
     ) -> Iterator[PathModel]:
-        """Fit all data, and estimate the scores of each query without it."""
+        """Fit all data for each C, and yield the leave-one-query-out scores as the model."""
         for found in super().fit_paths(data, parameters, values, parts, seed=seed):
             chosen = self.with_value(parameters, float(values[found.step]))
             recorded = recorded_parameters("RankSVM", chosen)
@@ -37,7 +37,7 @@ class LeaveOneOutLearner(LinearLearner):
             yield found._replace(model=leave_one_out(data, model))
 
     def predict(self, data: RankingData, model: Any, rows: Integers | None, threads: int) -> Floats:
-        """Return the scores of documents of the fit."""
+        """Return the leave-one-query-out scores of all documents, or of these rows."""
         left_out: LeaveOneOut = model
         return left_out.scores if rows is None else left_out.scores[rows]
 

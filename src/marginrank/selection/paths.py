@@ -75,7 +75,7 @@ class ModelPath(ResultTable):
 
     @property
     def norms(self) -> Floats:
-        """The norm of each model."""
+        """The norm of the weights of each model."""
         raise NotImplementedError
 
     def convergence_message(self, *, has_tol: bool = True) -> Message | None:
@@ -85,7 +85,7 @@ class ModelPath(ResultTable):
 
     @property
     def best_index(self) -> int:
-        """Index of the highest score; of equals up to rounding, the smallest value."""
+        """Index of the model with the highest score; among equals, of the smallest value."""
         if self.scores is None:
             raise ValueError("the path has no scores; pass validation data.")
         if np.all(np.isnan(self.scores)):
@@ -335,7 +335,7 @@ def _path_of(
     n_points: int,
     random_state: int,
 ) -> Path:
-    """Return a path; warn about features without effect and unfinished models."""
+    """Fit a path; warn about features without effect and models that did not reach tol."""
     held_out = validation_data(validation, n_jobs=parameters.n_jobs)
     check_same_features(held_out, data.n_features, data.feature_names)
     seed = seed_from(random_state)
@@ -392,7 +392,7 @@ def fit_path(
 def given_grid(
     Cs: ArrayLike | None, radii: ArrayLike | None, parameter: str
 ) -> tuple[str, Floats | None]:
-    """Return the parameter of the grid of a sparse path, and the grid, None for the default."""
+    """Return the name of the grid's parameter, and the grid, or None for the default grid."""
     check_choice("parameter", parameter, ("C", "radius"))
     if Cs is not None and radii is not None:
         raise ValueError("Cs and radii cannot be combined; pass one of them.")

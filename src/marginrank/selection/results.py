@@ -1,4 +1,7 @@
-"""The result of a search: candidates, their scores and the selected one."""
+"""The result of a search: candidates, their scores and the selected candidate.
+
+A candidate is one setting of all parameters: a combination of values, and a value of the grid.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,9 +21,9 @@ RULES = ("best", "one_se")
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """Parameters that are tried, and their scores so far."""
+    """One setting of the parameters, and its scores so far."""
 
-    combination: int  # shared by all candidates that differ in `value` alone
+    combination: int  # index, shared by all candidates that differ in `value` alone
     parameters: Any
     value: float  # of the learner's parameter, such as C
     scores: Floats  # on each split; nan if undefined or not computed yet
@@ -28,7 +31,7 @@ class Candidate:
 
     @property
     def position(self) -> tuple[int, float]:
-        """Sort key: of candidates with equal scores, the first one is selected."""
+        """Sort key (combination, value); among equal scores, the first candidate is selected."""
         return self.combination, self.value
 
     @property
@@ -57,7 +60,7 @@ class SearchProgress(NamedTuple):
 
 @dataclass(frozen=True)
 class NestedEstimate:
-    """Scores of the whole search on queries that it did not use."""
+    """Scores from nested cross-validation: of a search, on queries that it did not use."""
 
     parameters: list[Any]  # selected without the queries of each fold
     scores: Floats  # of their models on these queries; nan if the metric has no value
@@ -80,8 +83,8 @@ class SearchResult(ResultTable):
     error: Floats  # standard errors of the means
     best_index: int  # of the selected candidate
     parameters: Any  # selected, for a fit of all data
-    n_combinations: int  # to try
-    n_candidates: int  # to try, without finer grids
+    n_combinations: int  # in the search space
+    n_candidates: int  # in the search space, without finer grids
     n_fits: int
     n_unfinished: int  # fits that did not reach tol
     # Selected candidate against runner-up by query. None without a runner-up, or if fewer than two
@@ -93,7 +96,7 @@ class SearchResult(ResultTable):
 
     @property
     def values(self) -> Floats:
-        """The value of `parameter` of each candidate."""
+        """The value of the grid's parameter for each candidate."""
         return np.array([candidate.value for candidate in self.candidates])
 
     @property
@@ -103,7 +106,7 @@ class SearchResult(ResultTable):
 
     @property
     def params(self) -> list[dict[str, Any]]:
-        """The parameters of each candidate in which candidates differ."""
+        """One dict per candidate: the parameters in which candidates differ."""
         return [
             {name: getattr(candidate.parameters, name) for name in self.names}
             for candidate in self.candidates
@@ -193,9 +196,9 @@ class SearchResult(ResultTable):
 def find_best(candidates: Sequence[Candidate], mean: Floats, error: Floats, rule: str) -> int:
     """Return the index of the selected candidate.
 
-    The rule "best" selects the highest mean, and of equals up to rounding the first combination and
-    its smallest value. The rule "one_se" selects the smallest value of that combination whose mean
-    is within one standard error of the best mean.
+    The rule "best" selects the highest mean; among means that are equal up to rounding, the first
+    combination and its smallest value. The rule "one_se" selects the smallest value of that
+    combination whose mean is within one standard error of the best mean.
     """
     equals = np.flatnonzero(~(exceeds(np.nanmax(mean), mean) | np.isnan(mean)))
     best = min(equals.tolist(), key=lambda k: candidates[k].position)
@@ -216,14 +219,14 @@ def find_best(candidates: Sequence[Candidate], mean: Floats, error: Floats, rule
 
 
 def find_runner_up(mean: Floats, best: int) -> int | None:
-    """Return the index of the highest mean after the selected candidate, or None."""
+    """Return the index of the highest mean among the candidates not selected, or None."""
     others = mean.copy()
     others[best] = np.nan
     return None if np.isnan(others).all() else int(np.nanargmax(others))
 
 
 def short_params(parameters: Any, names: Sequence[str]) -> str:
-    """Return some parameters with their values, as in "C=0.1, loss=hinge"."""
+    """Return the named parameters as text, as in "C=0.1, loss=hinge"."""
     return ", ".join(f"{name}={_short(getattr(parameters, name))}" for name in names)
 
 
@@ -245,6 +248,6 @@ def _is_better(scores: Floats, others: Floats) -> bool:
 
 
 def _masked(values: list[Any]) -> Any:
-    """Return a masked array without masked entries, as GridSearchCV has them."""
+    """Return values as a masked array with nothing masked, as in GridSearchCV's results."""
     kind = float if all(isinstance(value, float) for value in values) else object
     return np.ma.MaskedArray(np.array(values, dtype=kind), mask=np.zeros(len(values), dtype=bool))

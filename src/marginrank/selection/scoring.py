@@ -20,7 +20,7 @@ RESAMPLES = 2000  # more would take longer than the fits of a small grid
 
 
 class Split(NamedTuple):
-    """Rows to train on, and documents to score."""
+    """Rows to train on, and documents to evaluate the model on."""
 
     train: Integers | None  # None for all
     data: RankingData | None  # to score; None for no scores
@@ -104,7 +104,7 @@ class _TestDocuments(NamedTuple):
 
 
 def _test_documents(k: int, split: Split) -> _TestDocuments | None:
-    """Return the documents to score of split k, None if there are no pairs."""
+    """Return the test documents of split k, or None if they have no pairs."""
     _, data, rows = split
     if data is None:
         return None

@@ -46,7 +46,7 @@ class FitCount:
 
 
 class SplitFit(NamedTuple):
-    """One fit of a candidate; the solver's result would also hold the scores of all documents."""
+    """One fit of a candidate, without the scores of all documents that a SolverResult has."""
 
     model: Any
     scale: Scale | None
@@ -179,7 +179,10 @@ class Search:
     def _one_at_a_time(
         self, grids: Iterator[PathGrid], room: tuple[float, float]
     ) -> Iterator[PathGrid]:
-        """Yield the first grid, and one value of each other; extend while an end is the best."""
+        """Yield the first grid, then one value of each other grid.
+
+        After each of them, the grid of the best value is extended while that value is at its end.
+        """
         ends: dict[int, tuple[float, float]] = {}
         for grid in grids:
             ends[grid.combination] = float(grid.values[0]), float(grid.values[-1])
@@ -200,7 +203,7 @@ class Search:
                 yield PathGrid(best.combination, best.parameters, np.array([value_beyond]))
 
     def _finer(self) -> Iterator[PathGrid]:
-        """Yield grids around the best value, each twice as fine, until that has no effect."""
+        """Yield grids of midpoints around the best value so far, until these are too close."""
         while self.best is not None:
             best = self.best
             between = midpoints(self._tried(best), best.value)
@@ -345,7 +348,7 @@ class _Driver:
                 )
 
     def _estimate(self, outer: Sequence[tuple[Fold, list[Fold]]], main: Search) -> NestedEstimate:
-        """Search without the queries of each fold, and score the result on them."""
+        """Return the nested estimate: search without each fold, and score the result on it."""
         scorer = self._scorer(fold_splits(self.data, [fold for fold, _ in outer]))
         selected, scores = [], np.full(len(outer), np.nan)
         for k, (fold, inner) in enumerate(outer):

@@ -16,11 +16,11 @@ from marginrank.selection.learner import PathLearner
 from marginrank.selection.linear_paths import LINEAR
 
 FARTHER = 10.0  # factor from the only value of a grid to the next
-FINEST = 0.25  # octaves between neighbors: closer ones differ by less than folds do
+FINEST = 0.25  # octaves between neighbors: closer values differ by less than folds do
 
 
 class PathGrid(NamedTuple):
-    """Candidates that differ in one parameter; the others are a combination."""
+    """The candidates of one combination: values of the learner's parameter, such as C."""
 
     combination: int
     parameters: Any
@@ -29,7 +29,7 @@ class PathGrid(NamedTuple):
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """All combinations of some values, each on a grid of the learner's parameter."""
+    """All combinations of the values of `axes`, each with a grid of the learner's parameter."""
 
     base: Any  # parameters of all candidates; its `tol` is for the last fit
     axes: Mapping[str, Sequence[Any]]  # values of parameters other than the learner's, by name
@@ -114,7 +114,7 @@ def check_grid(name: str, values: ArrayLike) -> Floats:
 def beyond(
     values: Floats, value: float, ends: tuple[float, float], room: tuple[float, float]
 ) -> float | None:
-    """Return the next value beyond the end of a grid at which a value is, None if out of room."""
+    """Return the next value of an extended grid if `value` is at an end; None if out of room."""
     lowest, highest = ends[0] * room[0], ends[1] * room[1]
     step = values[1] / values[0] if values.size > 1 else FARTHER
     rounding = 1.0 + 1e-9
@@ -131,7 +131,7 @@ def without_noise(value: float) -> float:
 
 
 def midpoints(values: Floats, value: float) -> Floats:
-    """Return the geometric means of a value and its neighbors, unless as close as `FINEST`."""
+    """Return the geometric means of a grid value and its neighbors that are not too close."""
     octaves = np.log2(values)
     k = int(np.searchsorted(values, value))
     around = octaves[max(k - 1, 0) : k + 2]

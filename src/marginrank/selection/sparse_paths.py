@@ -26,7 +26,7 @@ SPAN = 1000.0  # from the first value of a grid to the last
 
 
 class SparseLearner(PathLearner):
-    """Sparse models along C or the radius; a model is a row of a CSR matrix.
+    """Fits sparse models along C or the radius; a model is its weights, a CSR matrix of one row.
 
     `callback` is called with each iteration of each fit.
     """
@@ -47,7 +47,7 @@ class SparseLearner(PathLearner):
         *,
         seed: int = 0,
     ) -> Iterator[PathModel]:
-        """Fit one part after the other."""
+        """Fit all values to one part (a set of training rows) after the other."""
         for part, rows in enumerate(parts):
             train, own = data, parameters
             if rows is not None:
@@ -88,18 +88,18 @@ class SparseLearner(PathLearner):
         return np.geomspace(first, SPAN * first, n_points)
 
     def predict(self, data: RankingData, model: Any, rows: Integers | None, threads: int) -> Floats:
-        """Return Xw."""
+        """Return the scores Xw of all documents, or of these rows."""
         return data.matrix.dot(np.ravel(model.toarray()), rows, threads)
 
     def with_value(self, parameters: SparseParameters, value: float) -> SparseParameters:
-        """Return parameters with one C or radius."""
+        """Return the parameters with C or radius set to `value`."""
         of_grid: dict[str, Any] = {self.parameter: value}
         return replace(parameters, **of_grid)
 
     def walk(
         self, objective: Objective, parameters: SparseParameters, values: Floats, seed: int
     ) -> Iterator[SolverResult]:
-        """Solve for one value after another; all share the objective, points and the Hessian."""
+        """Yield the solution for each value; each starts from the previous point and Hessian."""
         solver = ProximalNewton(
             objective, max_iter=parameters.max_iter, seed=seed, callback=self._callback
         )

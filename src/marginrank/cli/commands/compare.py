@@ -101,7 +101,7 @@ def _print(result: Mapping[str, Any]) -> None:
 
 
 class _Side:
-    """A model or a file of scores; `features` is None for scores."""
+    """One of the two rankings: a model or a file of scores, for which `features` is None."""
 
     def __init__(self, model: str | None, scores: str | None) -> None:
         self.name = model or scores
@@ -109,7 +109,7 @@ class _Side:
         self.features = self._model and (self._model.n_features, self._model.feature_names)
 
     def read(self, files: Sequence[str], reading: Reading, phases: Phases) -> RankingData:
-        """Read data, with the features of the model if there is one."""
+        """Return the data; for a model, with its features."""
         if self._model is None:
             return open_data(files, reading, phases)
         return _models.open_data_for(self._model, files, reading, phases)

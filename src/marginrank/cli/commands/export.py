@@ -69,7 +69,7 @@ def _number(text: str) -> float:
 
 
 def _names(path: str | None) -> Any:
-    """Read feature names: a list, or an object from names to names."""
+    """Return feature names from a JSON file: a list, or a mapping from old to new names."""
     if path is None:
         return None
     with naming(path), regular_file(path) as file, open(file, "rb") as content:
@@ -108,7 +108,7 @@ def _export(
 
 
 def _verified(scored: EngineRun, scores: Any, offset: float, qid: Any) -> dict[str, Any]:
-    """Return the figures of a verification; raise CheckFailed if it fails."""
+    """Return the fields of a Verification; raise CheckFailed if it fails."""
     try:
         found = verify(scored, scores + offset, qid)
     except VerificationError as error:

@@ -104,7 +104,7 @@ def describe_data(data: RankingData) -> dict[str, Any]:
 
 
 def _describe_constant(data: RankingData) -> dict[str, Any] | None:
-    """Return the number of features that are constant within queries, and the first of them."""
+    """Return the number of features that are constant within queries, and the first few names."""
     if data.n_features > MANY_FEATURES:
         return None
     inside = QueryScale()

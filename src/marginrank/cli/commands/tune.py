@@ -116,7 +116,7 @@ def _search_space(options: SearchOptions, n_jobs: int | None) -> SearchSpace:
 
 
 def _values(name: str, listed: str) -> list[Any]:
-    """Return the values of a list, each checked as train does."""
+    """Return the values of a comma-separated list, each validated as by train."""
     kind = {"C": float, "smoothness": float, "max_bins": int}.get(name, str)
     values: list[Any] = []
     for entry in map(str.strip, listed.split(",")):
@@ -181,7 +181,7 @@ def _warn(found: SearchResult, *, nested: bool) -> None:
 def _evaluate(
     model: LinearModel | AdditiveModel, data: RankingData, metric: OneMetric, n_jobs: int | None
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """Return the default metrics and the one that candidates were scored by; and as a table."""
+    """Return the metrics of a model on test data, by name, and as rows of a table."""
     names = ",".join(dict.fromkeys([metric.metric, *_metrics.DEFAULT.split(",")]))
     chosen = _metrics.find_metrics(names, metric)
     scores = _models.scores(model, data, n_jobs)

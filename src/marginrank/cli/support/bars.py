@@ -32,7 +32,7 @@ def status_line(text: str) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def reading_bar(what: str) -> Iterator[Callable[[int, int | None], None]]:
-    """Show the bytes read; yield a function of the bytes read and in total."""
+    """Show the bytes read; yield a callback that takes the bytes read and in total."""
     columns = (TextColumn("read {task.description}", markup=False), BarColumn(), DownloadColumn())
     bar = Progress(*columns, TransferSpeedColumn(), console=_stderr(), transient=True)
     with bar:
@@ -54,7 +54,7 @@ def sweep_bar(progress: StreamProgress) -> Live:
 
 @contextmanager
 def searching_bar() -> Iterator[Callable[[int, int | None, str], None]]:
-    """Show how many models are done, and the best so far below, in as many lines as it takes."""
+    """Show how many models are done, and below it the best one so far; yield a callback."""
     bar = Progress(TextColumn("tune"), BarColumn(), MofNCompleteColumn(), TextColumn("models"))
     task, below = bar.add_task("", total=None), Text()
 

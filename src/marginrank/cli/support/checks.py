@@ -17,7 +17,7 @@ from marginrank.cli.support.streams import check_stdout
 CALLED = {"text": "text", "table": "a table", "store": "a store"}
 STORES_ONLY = {"memory_limit", "dask"}
 
-Pairs = Iterable[tuple[str, str]]  # of flags
+Pairs = Iterable[tuple[str, str]]  # pairs of flags
 
 
 def check_run_flags(
@@ -26,7 +26,7 @@ def check_run_flags(
     needed: Collection[str],
     excluded: Collection[str],
 ) -> None:
-    """Raise ValueError for data or flags that do not apply to runs, or that runs need."""
+    """Raise ValueError if runs come with data files, `excluded` flags, or without `needed` ones."""
     if files:
         raise ValueError(f"{files[0]}: runs are evaluated with --qrels; drop the file.")
     for name in needed:
@@ -49,8 +49,8 @@ def check_flags(
 ) -> None:
     """Raise ValueError for a flag that does not apply.
 
-    A flag may exclude another one, need another one, or describe another kind of data than all of
-    the files, of --valid and of --test. `writes` are flags that describe the output.
+    A flag may exclude or need another flag, or describe a kind of data that is neither among the
+    files nor --valid nor --test. `writes` are flags that describe the output.
     """
     for name, other in conflicts:
         if name in given and other in given:
@@ -161,7 +161,7 @@ def _is_stored(state: os.stat_result) -> bool:
 
 
 def _overwrites(out: str, state: os.stat_result) -> bool:
-    """Return True if `out` is the input with this state, by any name, or a file inside it."""
+    """Whether `out` is, or is inside, the input with this stat result, under any name."""
     if not _is_stored(state):
         return False
     place = Path(os.path.realpath(out))

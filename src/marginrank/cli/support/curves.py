@@ -52,7 +52,7 @@ def _described(one: Interaction, names: Sequence[str] | None) -> dict[str, Any]:
 
 
 def _map(one: Interaction) -> list[str]:
-    """Return the values at the knots as shades, one line per knot of the first feature.
+    """Return an interaction's values as lines of shaded characters, one per first knot.
 
     The first feature is drawn upwards, so its largest knot is on top.
     """
@@ -64,7 +64,7 @@ def _map(one: Interaction) -> list[str]:
 
 
 def _bars(curve: Curve) -> str:
-    """Return the values at the knots as bars, at most WIDTH of them."""
+    """Return a curve's values at its knots as bar characters, at most WIDTH of them."""
     values = curve.values
     if values.size > WIDTH:
         values = np.interp(np.linspace(0, values.size - 1, WIDTH), np.arange(values.size), values)

@@ -1,4 +1,4 @@
-"""Data by the kind of its path: LETOR text, a table, or a store."""
+"""Reading of the data that a command is given: LETOR text, a table, or a store."""
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -43,7 +43,7 @@ class DataRequest:
 
 
 def kind_of(path: str) -> str:
-    """Return "text", "store" or "table"."""
+    """Return the kind of data at a path: "text", "store" or "table"."""
     if path == "-":
         return "text"
     if Path(path).is_dir():
@@ -162,7 +162,7 @@ def warn_of_roles(path: str, names: Sequence[str], used: Collection[str | None])
 def extra_columns(
     names: Sequence[str], reading: Reading, features: Sequence[str]
 ) -> dict[str, str | None]:
-    """Return the columns of weights and comments: as given, or under the names of convert."""
+    """Return the columns of weights and comments: as flags say, or as convert names them."""
     columns = {}
     for role, usual in COLUMNS.items():
         given = getattr(reading, role)
@@ -198,7 +198,7 @@ def _read_text(
 
 
 def warn_of_digits(path: str) -> None:
-    """Warn that the features need float64."""
+    """Warn that the features of a file have more digits than float32 holds."""
     warn_of(
         f"{name_of(path)} has more digits than float32 holds, so features are stored as float64; "
         "pass --dtype float32 to round them and halve the size."
@@ -206,7 +206,7 @@ def warn_of_digits(path: str) -> None:
 
 
 def warn_of_one_query(what: str, group: str = "group") -> None:
-    """Warn that text has no query ids."""
+    """Warn that text has no query ids, so all documents are one query."""
     warn_of(
         f"{what} has no qid, so all documents are taken as one query; if they are not, pass "
         f"{flag(group)}."

@@ -1,4 +1,4 @@
-"""From exceptions to exit codes: 1 for a failed check or a bug, 2 for bad input, 130 for Ctrl-C."""
+"""Exit codes of exceptions: 1 for a failed check or a bug, 2 for bad input, 130 for Ctrl-C."""
 
 import traceback
 import warnings
@@ -19,7 +19,7 @@ INTERRUPTED = 130
 
 
 class CheckFailed(Exception):
-    """A check that the user asked for has failed."""
+    """Raised if a check that the user asked for has failed, as in ``export --verify``."""
 
 
 @contextmanager

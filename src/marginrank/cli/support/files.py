@@ -1,4 +1,4 @@
-"""Files of scores, of results and of plots; pipes."""
+"""Reading of score files and pipes, writing of results and plots."""
 
 import math
 import os
@@ -54,7 +54,7 @@ def name_of(path: str) -> str:
 
 @contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Add the name of the file to errors without it."""
+    """Add the name of the file to errors of the block that lack it."""
     try:
         yield
     except UnicodeError as error:
@@ -69,12 +69,12 @@ def naming(path: str) -> Iterator[None]:
 
 
 def _parts(error: ValueError) -> tuple[Part, ...]:
-    """Return the text of an error, with parameters still to be spelled."""
+    """Return the parts of an error's message; parameters are Mentions, not yet flags."""
     return error.parts if isinstance(error, ParameterError) else (str(error),)
 
 
 def read_scores(path: str, n_documents: int) -> Any:
-    """Read one score per line."""
+    """Return the scores in a file of one score per line."""
     name = name_of(path)
     with _open(path) as lines:
         scores = [_score(name, number, line) for number, line in enumerate(lines, 1)]
@@ -118,5 +118,5 @@ def save_plot(path: str | None, phases: Phases, plot: Callable[[], Any]) -> None
 
 
 def plot_format(path: str) -> str:
-    """Return the format that the ending of a path names."""
+    """Return the format of a plot, from the ending of its path: "png", "svg", …."""
     return Path(path).suffix.lower().removeprefix(".")

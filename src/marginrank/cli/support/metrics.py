@@ -26,7 +26,7 @@ Ties = dict[str, dict[str, float]]
 def find_metrics(
     names: str | None, options: Metrics | OneMetric, parameter: str = "metrics"
 ) -> dict[str, Metric]:
-    """Return the metrics of a list with commas, or the default ones, with their options.
+    """Return the metrics in a comma-separated list, or the default ones, with their options.
 
     Raises ValueError for an option that none of them has. Errors name `parameter`.
     """
@@ -46,7 +46,7 @@ def find_metrics(
 
 
 def find_metric(options: OneMetric) -> Metric:
-    """Return the metric of --metric with its options."""
+    """Return the metric that --metric names, with its options."""
     chosen = list(find_metrics(options.metric, options, "metric").values())
     if len(chosen) > 1:
         raise ValueError(f"--metric {options.metric} names {len(chosen)} metrics; give one.")
@@ -61,7 +61,7 @@ def measure(
     skip: bool,
     per_query: bool = False,
 ) -> dict[str, Any]:
-    """Evaluate `scores`; with `skip`, warn of metrics that the labels do not allow."""
+    """Return the metrics of `scores` by name; with `skip`, omit and warn of undefined ones."""
     values = {}
     left_out: dict[str, list[str]] = {}
     qid = data.qid
@@ -98,7 +98,7 @@ def with_interval(value: float, by_query: Any) -> str:
 def effect_of_ties(
     chosen: Mapping[str, Metric], values: Mapping[str, Any], data: RankingData, scores: Any
 ) -> Ties:
-    """Return values averaged over the orders of tied documents, if they differ noticeably."""
+    """Return, for metrics that ties affect noticeably, the values with and without averaging."""
     order = np.lexsort((scores, data.qid))
     if not np.any((np.diff(scores[order]) == 0) & (np.diff(data.qid[order]) == 0)):
         return {}

@@ -1,4 +1,4 @@
-"""Models, and data with their features."""
+"""Reading of models, and of data that have a model's features."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,7 +31,7 @@ def open_data_for(
     labels: bool = True,
     queries: bool = True,
 ) -> RankingData:
-    """Read data with the features of `model`."""
+    """Return data whose columns are the features of `model`; raise ValueError if they differ."""
     if "features" in reading.given and model.feature_names is not None:
         raise ValueError("--features is given, but the model names its features; drop it.")
     if reading.n_features not in (None, model.n_features):

@@ -64,7 +64,7 @@ def print_table(
 
 
 def text(value: Any) -> str:
-    """Return a value as text for a table."""
+    """Return a value as the text of a table cell."""
     if hasattr(value, "item"):
         value = value.item()
     if value is None:
@@ -79,5 +79,5 @@ def text(value: Any) -> str:
 
 
 def plus_minus(mean: float, error: float) -> str:
-    """Return a mean and its error, unless that is nan."""
+    """Return the text "mean ± error", without the error if it is nan."""
     return f"{mean:.4f}" if error != error else f"{mean:.4f} ± {error:.4f}"

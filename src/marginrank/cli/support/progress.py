@@ -15,7 +15,7 @@ Read = Callable[[int, int | None], None]
 
 
 class Phases:
-    """Times the phases of a command and shows the current one."""
+    """Timer of the phases of a command (read, solve, …), which shows the current phase."""
 
     def __init__(self, import_seconds: float = 0.0) -> None:
         self.import_seconds = import_seconds
@@ -23,7 +23,7 @@ class Phases:
         self.on_terminal = sys.stderr.isatty()
 
     def add(self, name: str, seconds: float, what: str | None = None) -> None:
-        """Add the seconds of a phase to others with the same name."""
+        """Add seconds to the total of the phases with this name."""
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
         if not self.on_terminal:
             subject = name if what is None else f"{name} {what}"
@@ -37,23 +37,23 @@ class Phases:
 
     @contextmanager
     def reading(self, what: str) -> Iterator[Read | None]:
-        """Time the reading of a file; yield a callback of the bytes read, or None."""
+        """Time the reading of a file; yield a callback for the bytes read, or None."""
         with self.phase("read", what), self._bar("reading_bar", printable(what)) as update:
             yield update
 
     @contextmanager
     def counting(self, what: str) -> Iterator[Callable[[int, int], None] | None]:
-        """Yield a callback of the numbers of things done and planned, or None."""
+        """Yield a callback for the numbers of steps done and planned, or None."""
         with self._bar("status_line", what) as show:
             yield show and (lambda done, total: show(f"{what} {done:,} of {total:,}"))
 
     def searching(self) -> AbstractContextManager[Callable[[int, int | None, str], None] | None]:
-        """Yield a callback of the models done and planned and of the best so far, or None."""
+        """Yield a callback for the models done, the models planned and the best one, or None."""
         return self._bar("searching_bar")
 
     @contextmanager
     def solving(self, verbose: bool) -> Iterator[Callable[[Any], None] | None]:
-        """Yield a callback of each iteration of a fit, which prints or shows it, or None."""
+        """Yield a callback that prints or shows each iteration of a fit, or None."""
         if verbose:
             yield _on_stderr(_print)
             return
@@ -77,7 +77,7 @@ class Phases:
             yield Watch(progress.on_iteration, progress.on_read)
 
     def _bar(self, name: str, *arguments: Any) -> AbstractContextManager[Any]:
-        """Return a context manager of cli.support.bars, or one that yields None."""
+        """Return a progress bar of cli.support.bars; off a terminal, a context that yields None."""
         if not self.on_terminal:
             return nullcontext()
         from marginrank.cli.support import bars  # rich takes a while to import

@@ -13,7 +13,7 @@ from marginrank.fit.linear import RidgeParameters
 from marginrank.models.parameters import AdditiveDeclaration, LinearDeclaration
 from marginrank.selection.results import SearchProgress, SearchResult
 
-MOST_ROWS = 30  # of the table of candidates
+MOST_ROWS = 30  # rows in the table of candidates
 
 
 def parameters_text(values: Mapping[str, Any], varied: Sequence[str]) -> str:
@@ -77,7 +77,7 @@ def _models_done(progress: SearchProgress) -> str:
 
 
 def describe(found: SearchResult) -> dict[str, Any]:
-    """Return the search for --json."""
+    """Return the result of a search as a dictionary, for --json and tables."""
     candidates = [
         {
             **params,
@@ -143,7 +143,7 @@ def print_tuning(described: Mapping[str, Any]) -> None:
 
 
 def shown_candidates(described: Mapping[str, Any]) -> list[int]:
-    """Return the candidates for a table, by combination and C.
+    """Return the indices of the candidates for a table, ordered by combination and C.
 
     If there are many: all of the selected combination, and the best of each other combination.
     """
@@ -162,7 +162,7 @@ def shown_candidates(described: Mapping[str, Any]) -> list[int]:
 
 
 def _highest(candidates: Sequence[Mapping[str, Any]], numbers: Iterable[int]) -> int:
-    """Return the first candidate with the highest mean; nan (no value) is below all numbers."""
+    """Return the index of the candidate with the highest mean; nan is below all numbers."""
 
     def key(k: int) -> tuple[bool, float]:
         mean = candidates[k]["mean"]
@@ -232,7 +232,7 @@ def _against_runner_up(described: Mapping[str, Any]) -> str:
 def train_command(
     files: Sequence[str], reading: Reading, parameters: RidgeParameters, training: Training
 ) -> str:
-    """Return the command that fits the same model, bit by bit."""
+    """Return the ``marginrank train`` command that fits the same model, bit by bit."""
     is_additive = isinstance(parameters, AdditiveDeclaration)
     command = "train-additive" if is_additive else "train"
     declaration = AdditiveDeclaration if is_additive else LinearDeclaration

@@ -11,7 +11,7 @@ PLAIN = str.maketrans("▁▂▃▄▅▆▇█░▒▓×−", "_.-=+*%#.:*x-")
 
 
 def prepare() -> None:
-    """Make the standard streams safe to use."""
+    """Open closed standard streams, and make output survive broken pipes and odd characters."""
     # If the reader of a pipe has ended, end silently as other programs do.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     # A file that is opened while a standard descriptor is free would get its number, and what a
@@ -51,7 +51,7 @@ def write_out(text: str) -> None:
 
 @contextmanager
 def writing_out() -> Iterator[None]:
-    """Add the name of standard output to errors."""
+    """Add the name of standard output to errors of the block."""
     try:
         yield
     except BrokenPipeError:

@@ -48,13 +48,13 @@ class TrainingTask(NamedTuple):
     phases: Phases
 
     def check_flags(self, *, needs: Pairs = (), conflicts: Pairs = ()) -> None:
-        """Raise ValueError for flags of other data, or that need or exclude another flag."""
+        """Raise ValueError for flags that do not fit the data, or other flags."""
         valid, needs = self.validation.valid, (*needs, *NEEDS)
         given = self.reading.given
         check_flags(given, self.files, valid=valid, needs=needs, conflicts=conflicts)
 
     def parameters_of(self, kind: Callable[..., Checked], *flags: Any) -> Checked:
-        """Return the parameters that flags declare, with the number of threads."""
+        """Return an object of class `kind` with the values of flags and the number of threads."""
         values = {name: value for group in flags for name, value in vars(group).items()}
         return kind(**values | {"n_jobs": self.reading.n_jobs})
 
@@ -66,7 +66,7 @@ class TrainingTask(NamedTuple):
         outputs: Iterable[str | None] = (),
         only_with: Iterable[tuple[str, str, Sequence[str]]] = (),
     ) -> Checked:
-        """Return the parameters that `make` returns, after all checks that need no data.
+        """Return `make()`, the parameters, after all checks that need no data.
 
         `inputs` and `outputs` are the files that not every training command has; `only_with` are
         flags that need some value of another parameter.
@@ -107,7 +107,7 @@ class TrainingTask(NamedTuple):
     def fit(
         self, opened: OpenedData, parameters: BatchParameters, pairs: PairList | None = None
     ) -> LinearModel:
-        """Fit to the labels of data in memory or on disk, or to a list of pairs; warn."""
+        """Fit a linear model to labels, or to a list of pairs, and emit its warnings."""
         random_state = self.training.random_state
         with self.phases.phase("solve"), self._watching(opened, parameters.tol) as watch:
             how: Any = {"seed": seed_from(random_state), "memory_limit": opened.memory_limit}
@@ -149,7 +149,7 @@ class TrainingTask(NamedTuple):
         memory_limit: int | None = None,
         **more: Any,
     ) -> dict[str, Any]:
-        """Evaluate the model on the validation data, and print the summary; return it, too."""
+        """Evaluate the model on the validation data; print and return the summary."""
         result = fit_summary(model, counts) | {"model": self.training.model, **more}
         stream = report_of(model).stream
         if stream is not None:
@@ -186,7 +186,7 @@ def warn_of_report(report: FitReport, tol: float, feature_names: list[str] | Non
     """Emit the warnings of a fit; raise KeyboardInterrupt if it was interrupted."""
     if report.stop_reason is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
-    if isinstance(report.error, BrokenPipeError):  # of the output of --verbose
+    if isinstance(report.error, BrokenPipeError):  # the reader of --verbose has ended
         raise report.error
     if report.error is None:
         warn_of(effect_message(report.without_effect, feature_names))
@@ -199,7 +199,7 @@ def with_seed(model: Model, random_state: int) -> Model:
 
 
 def fit_summary(model: LinearModel | AdditiveModel, counts: dict[str, int]) -> dict[str, Any]:
-    """Return the results of a fit for --json."""
+    """Return the results of a fit as a dictionary, for --json."""
     report = report_of(model)
     optional = {name: getattr(report, name) for name in ("n_rounds", "C", "smoothness")}
     return {
@@ -218,7 +218,7 @@ def fit_summary(model: LinearModel | AdditiveModel, counts: dict[str, int]) -> d
 def print_fit(
     result: Mapping[str, Any], stop_reason: str, validation: Sequence[tuple[str, str]] = ()
 ) -> None:
-    """Print the verdict, the metrics if there are any, and the details of a fit."""
+    """Print whether a fit converged, its validation metrics if any, and its details."""
     gap = f"{result['gap']:.2e}"
     if result["objective"] > 0:
         gap += f", relative {result['gap'] / result['objective']:.1e}"

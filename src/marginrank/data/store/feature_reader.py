@@ -62,8 +62,8 @@ class FeatureReader:
         self._threads = threads
         self._on_read = on_read
         self.bytes_read = 0
-        self._rows: dict[int, Any] = {}  # of the pinned blocks that were read
-        self._thread: _ReaderThread | None = None  # of the pass in progress
+        self._rows: dict[int, Any] = {}  # rows of the pinned blocks that were read
+        self._thread: _ReaderThread | None = None  # thread of the pass in progress
         # The block up to which the checksums are known; None if blocks do not have all rows.
         rows = (self._blocks[0][0], self._blocks[-1][1]) if self._blocks else None
         self._summed: int | None = 0 if rows == (0, features.shape[0]) else None
@@ -174,7 +174,10 @@ class FeatureReader:
     def _read(
         self, block: int, buffer: Bytes | None, thread: "_ReaderThread"
     ) -> tuple[list[Bytes], Bytes | None]:
-        """Read a block into a buffer or, without one, its pinned memory; runs in the thread."""
+        """Read a block into `buffer`, or into its pinned memory if that is None.
+
+        It runs in the reader thread and returns the bytes of each file, and `buffer`.
+        """
         place = self._places[block] if buffer is None else buffer
         contents, checksums = [], list(self._checksums)
         at = 0
@@ -193,7 +196,7 @@ class FeatureReader:
         return contents, buffer
 
     def _check_sums(self, checksums: list[int]) -> None:
-        """Keep the checksums up to a block; after the last one, raise if a file is damaged."""
+        """Keep the running checksums; after the last block, raise ValueError if one is wrong."""
         assert self._summed is not None
         if self._summed == len(self._blocks) - 1:
             for stored, checksum in zip(self._features.files, checksums, strict=True):
@@ -257,7 +260,7 @@ class UncachedFile:
 
     def __init__(self, stored: StoredFile) -> None:
         self._stored = stored
-        self._end = 0  # of the last read
+        self._end = 0  # position after the last read
         try:
             self._file = open(stored.path, "rb", buffering=0)  # noqa: SIM115
         except OSError as error:
@@ -315,7 +318,7 @@ class _BlockSize(NamedTuple):
 
     on_disk: int
     in_memory: int  # unpacked
-    indptr: int  # of CSR, of which each block has its own
+    indptr: int  # row offsets of CSR, which each block has
 
 
 def _block_sizes(features: StoredFeatures, blocks: list[Rows]) -> list[_BlockSize]:

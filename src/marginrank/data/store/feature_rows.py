@@ -52,8 +52,8 @@ class FeatureRows:
     take: Callable[[RowIndex], Any]  # returns rows as an array or, with an `indptr`, as Entries
     shape: tuple[int, int]
     dtype: np.dtype[Any]
-    indptr: NDArray[Any] | None = None  # of the source, if rows are sparse
-    index_dtype: np.dtype[Any] | None = None  # of indices and indptr when they are written
+    indptr: NDArray[Any] | None = None  # row offsets of the source, if rows are sparse
+    index_dtype: np.dtype[Any] | None = None  # type of indices and indptr in files
     order: Integers | None = None  # row of the source of each row; None for the same order
 
     @classmethod

@@ -13,14 +13,14 @@ from marginrank._utils.types import Booleans, Integers
 
 TYPES = ("float64", "float32", "float16", "uint16", "uint8")  # in the order of a row's bytes
 NARROW = ("uint8", "uint16", "float16", "float32")  # by preference
-WORTHWHILE = 0.9  # of the bytes of a plain row; above that, a plain array can be mapped as it is
+WORTHWHILE = 0.9  # largest share of a plain row's bytes; above, a plain array is mapped
 
 
 @dataclass(frozen=True)
 class PackedColumns:
     """The NumPy type in which each column of X is stored, and conversions."""
 
-    types: tuple[str, ...]  # of each column, from TYPES
+    types: tuple[str, ...]  # type of each column, from TYPES
     dtype: np.dtype[Any]  # in memory, float32 or float64
 
     @cached_property

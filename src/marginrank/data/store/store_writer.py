@@ -30,7 +30,7 @@ from marginrank.data.store.store import (
 from marginrank.data.validation import check_label_width
 
 TEXTS_AT_A_TIME = 1 << 16
-ENTRIES_AT_A_TIME = 1 << 18  # of labels and weights that are reordered
+ENTRIES_AT_A_TIME = 1 << 18  # labels or weights that are reordered at a time
 ID_KINDS = "biufSUmM"  # kinds of NumPy types that need no pickle
 
 

@@ -23,7 +23,7 @@ class NpyHeader(NamedTuple):
     dtype: np.dtype[Any]
 
     @property
-    def n_bytes(self) -> int:  # of the file
+    def n_bytes(self) -> int:  # size of the file
         return self.start + math.prod(self.shape) * self.dtype.itemsize
 
     def array(self, content: NDArray[np.uint8]) -> NDArray[Any]:
@@ -46,7 +46,7 @@ def read_header(stream: IO[bytes]) -> NpyHeader:
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file of a store."""
+    """A .npy file of a store, with its size and checksum."""
 
     path: str
     start: int  # bytes before the array
@@ -77,9 +77,9 @@ class StoredFeatures:
 
     folder: str
     shape: tuple[int, int]
-    dtype: np.dtype[Any]  # of the values in memory, float32 or float64
+    dtype: np.dtype[Any]  # type of the values in memory, float32 or float64
     files: tuple[StoredFile, ...]  # "X", or "data" and "indices" of CSR
-    indptr: Integers | None = None  # of CSR
+    indptr: Integers | None = None  # row offsets of CSR
     packed: PackedColumns | None = None  # types of the columns, if rows are packed
 
     @property
@@ -118,11 +118,11 @@ class StoredFeatures:
         return [(begin * size, end * size) for size in sizes]
 
     def n_bytes(self, first: int, last: int) -> int:
-        """Return the number of bytes of some rows on disk."""
+        """Return the number of bytes on disk of the rows from `first` to `last`."""
         return sum(end - begin for begin, end in self.spans(first, last))
 
     def n_bytes_in_memory(self, first: int, last: int) -> int:
-        """Return the number of bytes of some rows in memory."""
+        """Return the number of bytes in memory of the rows from `first` to `last`."""
         if self.packed is None:
             return self.n_bytes(first, last)
         return (last - first) * self.shape[1] * self.dtype.itemsize

@@ -1,1 +1,1 @@
-"""One target per file: a function from a weighted sum to the files of another system."""
+"""Writers of exports, by target: each turns a model, as a Sum (``sums.py``), into files."""

@@ -17,7 +17,7 @@ LARGEST_FILE = 2**31 - 2**20  # bytes: protobuf's limit of 2 GiB, less room for 
 
 
 class Graph:
-    """Nodes and constants; each has a name, by which other nodes refer to it."""
+    """An ONNX graph under construction: its nodes (operators) and constants, by name."""
 
     def __init__(self) -> None:
         self._onnx: Any = require("onnx", "onnx")
@@ -25,7 +25,7 @@ class Graph:
         self.constants: list[Any] = []
 
     def constant(self, name: str, value: ArrayLike, dtype: str = "float64") -> str:
-        """Add an array and return its name."""
+        """Add a constant array and return its name."""
         tensor = self._onnx.numpy_helper.from_array(np.asarray(value, dtype), name)
         self.constants.append(tensor)
         return name
@@ -48,9 +48,10 @@ class Graph:
 def write_graph(
     model: Sum[Any], precision: str, sums_of: Callable[[Graph, str], str]
 ) -> dict[str, bytes]:
-    """Return the file of a model, with features and scores in the given precision.
+    """Return the ONNX file of a model, with features and scores in the given precision.
 
-    `sums_of` adds nodes from the input to a vector in float64, the scores without the offset.
+    `sums_of` takes the graph and the name of its input. It adds the nodes that compute the scores
+    without the offset, in float64, and returns the name of their output.
     """
     graph = Graph()
     sums = sums_of(graph, "X")

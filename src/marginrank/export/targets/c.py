@@ -1,4 +1,4 @@
-"""C99: one function of an array, in float64."""
+"""Export to C99: a function that takes an array of features and returns a score in float64."""
 
 from marginrank.export.names import c_quoted
 from marginrank.export.sums import CurveSum, WeightedSum
@@ -104,7 +104,7 @@ TYPES = {"places": "size_t", "starts": "size_t", "categorical": "char"}  # other
 
 
 def write(model: WeightedSum | CurveSum) -> dict[str, bytes]:
-    """Return a source file; C has no empty arrays, so a model without terms gets a zero one."""
+    """Return a C source file; C has no empty arrays, so an empty model gets one zero term."""
     arrays, functions, add = model.flat(), "", ADD_PRODUCTS
     if isinstance(model, CurveSum):
         functions, add = CURVES, ADD_CURVES

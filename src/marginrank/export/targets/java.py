@@ -1,4 +1,4 @@
-"""Java: a class with one function of an array, in float64."""
+"""Export to Java: a class whose method takes an array of features and returns a score."""
 
 import re
 
@@ -141,7 +141,7 @@ TYPES = {"names": "String", "places": "int", "starts": "int", "categorical": "in
 
 
 def write(model: WeightedSum | CurveSum) -> dict[str, bytes]:
-    """Return a source file, to be named after the class."""
+    """Return a Java source file, which must be named after its class."""
     if NO_CLASS.fullmatch(model.name):
         raise ParameterError(
             given("name", model.name), " cannot be the name of a Java class here; pass another."

@@ -1,4 +1,4 @@
-"""JavaScript: one function of an array or an object, for node and for browsers."""
+"""Export to JavaScript: a function of an array or object of features, for Node.js and browsers."""
 
 from marginrank.export.names import javascript_quoted
 from marginrank.export.sums import CurveSum, WeightedSum, term_list
@@ -96,7 +96,7 @@ INSIDE = """
 
 
 def write(model: WeightedSum | CurveSum) -> dict[str, bytes]:
-    """Return a script; without a module system it defines a global of the model's name."""
+    """Return a script; without a module system it defines a global function named as the model."""
     if isinstance(model, CurveSum):
         terms, add, functions = CURVES, ADD_CURVES, FIND
         if model.grids:

@@ -1,8 +1,8 @@
-"""ONNX: a graph from a matrix of features to a vector of scores; it adds in float64.
+"""Export to ONNX: a graph from a matrix of features to a vector of scores; it adds in float64.
 
-The number of nodes does not depend on the number of features, and memory does not depend on the
-number of knots: the bins of all features are searched at once, by bisection. A step takes four
-nodes, and 255 knots need eight steps.
+A *bin* is the interval between two knots of a curve. The bins of all features are searched at once,
+by bisection: a step takes four operators, and 255 knots need eight steps. So the number of
+operators does not depend on the number of features, nor memory on the number of knots.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ from marginrank.models.additive_model import Curve
 
 
 def _write(precision: str, model: Sum[Any]) -> dict[str, bytes]:
-    """Return a graph; features, scores and the knots of curves have the given precision."""
+    """Return the ONNX file; features, scores and the knots of curves have this precision."""
     if isinstance(model, KernelSum):
         return write_graph(model, precision, partial(_add_kernel, model))
     if isinstance(model, CurveSum):
@@ -53,7 +53,7 @@ def _add_weights(model: WeightedSum, graph: Graph, X: str) -> str:
 
 
 class Bins(NamedTuple):
-    """The bins of an axis: where they begin, their widths, and the nodes at their ends."""
+    """The bins of an axis: where they begin, their widths, and the numbers of their end nodes."""
 
     knots: Floats
     widths: Floats
@@ -62,7 +62,7 @@ class Bins(NamedTuple):
 
 
 class BinPositions(NamedTuple):
-    """Positions of values: the bin among all bins, the share of its width, and whether missing."""
+    """Names of graph outputs: each value's bin, its relative position there, whether missing."""
 
     bins: str
     shares: str
@@ -70,7 +70,7 @@ class BinPositions(NamedTuple):
 
 
 class GridLines(NamedTuple):
-    """The two rows or columns around each document, and the share of the distance between them."""
+    """Names of graph outputs: the two grid rows (or columns) around a document, and the share."""
 
     first: str
     second: str
@@ -85,7 +85,7 @@ def _add_terms(model: CurveSum, graph: Graph, X: str) -> str:
 
 
 def _add_curves(graph: Graph, X: str, terms: Sequence[CurveTerm]) -> str:
-    """Add the value of each curve, with the operations of `predict` in their order."""
+    """Add operators for the value of each curve, as `predict` computes it; return their output."""
     axes = [axis for term in terms for axis in term.axes]
     places = _add_places(graph, X, axes, "curve")
     bins = [_bins_of(axis) for axis in axes]
@@ -99,7 +99,7 @@ def _add_curves(graph: Graph, X: str, terms: Sequence[CurveTerm]) -> str:
 
 
 def _add_places(graph: Graph, X: str, axes: Sequence[CurveAxis], name: str) -> BinPositions:
-    """Add the search for the bins of documents; names of its constants begin with `name`."""
+    """Add operators that find the bins of documents; names of constants begin with `name`."""
     bins = [_bins_of(axis) for axis in axes]
     features = graph.constant(f"{name}_places", [axis.place for axis in axes], "int64")
     knots = graph.constant(f"{name}_knots", np.concatenate([b.knots for b in bins]))
@@ -139,7 +139,7 @@ def _halves(sizes: Integers) -> Iterator[Integers]:
 
 
 def _add_grids(graph: Graph, X: str, grids: Sequence[GridTerm]) -> str:
-    """Add the value of each grid, with the operations of `predict` in their order."""
+    """Add operators for the value of each grid, as `predict` computes it; return their output."""
     table = graph.constant("at_nodes", np.concatenate([grid.at_nodes.ravel() for grid in grids]))
     sizes = np.array([grid.at_nodes.size for grid in grids])
     widths = np.array([grid.at_nodes.shape[1] for grid in grids])
@@ -160,9 +160,9 @@ def _add_grids(graph: Graph, X: str, grids: Sequence[GridTerm]) -> str:
 def _add_lines(
     graph: Graph, X: str, axes: Sequence[CurveAxis], starts: Integers, strides: Integers, name: str
 ) -> GridLines:
-    """Add the search for the two lines around documents.
+    """Add operators that find the two rows (or columns) of a grid around each document.
 
-    Line k of a grid begins k strides after its start; the first one is for missing values.
+    Row k of a grid begins k strides after its start; row 0 is for missing values.
     """
     places = _add_places(graph, X, axes, name)
     of_grids = list(zip(starts, strides, map(_bins_of, axes), strict=True))
@@ -240,7 +240,7 @@ def _blur(curve: Curve, rounded: Floats) -> float:
 
 
 def _add_kernel(model: KernelSum, graph: Graph, X: str) -> str:
-    """Add the sum of kernels with the landmarks, by the formulas of scikit-learn.
+    """Add operators for the sum of kernels with the landmarks, by scikit-learn's formulas.
 
     onnxruntime fuses a scalar factor with the matrix product next to it and keeps it in float32. So
     factors of products are multiplied into the landmarks, and a node separates the product from the

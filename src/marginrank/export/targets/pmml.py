@@ -1,4 +1,4 @@
-"""PMML 4.4: a RegressionModel in float64, of features or of fields derived from them."""
+"""Export to PMML 4.4: a RegressionModel in float64, of features or fields derived from them."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,7 +14,7 @@ DOUBLE = 'optype="continuous" dataType="double"'
 
 
 def write(model: WeightedSum | CurveSum) -> dict[str, bytes]:
-    """Return the document, with one field per feature and per curve."""
+    """Return the PMML document, with one field per feature and one per curve."""
     if isinstance(model, WeightedSum):
         predictors = [_predictor(xml_quoted(term.name), term.weight) for term in model.terms]
         return _document(model, MISSING_IS_ZERO, predictors)

@@ -1,4 +1,4 @@
-"""Python: one function of a sequence or a mapping, without dependencies."""
+"""Export to Python: a function of a sequence or mapping of features, without dependencies."""
 
 from marginrank.export.sums import CurveSum, WeightedSum, term_list
 from marginrank.export.text import WRITTEN_BY, entry_lines, exact
@@ -75,7 +75,7 @@ def inside(left, share):
 
 
 def write(model: WeightedSum | CurveSum) -> dict[str, bytes]:
-    """Return a module."""
+    """Return the source of a Python module."""
     if isinstance(model, CurveSum):
         terms, add, behind = CURVES, ADD_CURVES, FIND
         if model.grids:

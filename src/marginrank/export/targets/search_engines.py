@@ -22,7 +22,7 @@ VESPA_PROFILES = ("default", "unranked")
 
 
 def write_ltr_plugin(model: WeightedSum) -> dict[str, bytes]:
-    """Return the bodies of ``_createmodel``, of ``_featureset`` and of a search."""
+    """Return the JSON bodies of three requests: ``_createmodel``, ``_featureset`` and a search."""
     weights = {term.name: term.weight for term in model.listed()}
     _check_float32(model.terms)
     check_not_found(weights, TEMPLATE_TAG, "'{{' begins a tag of the plugin's templates")
@@ -44,7 +44,7 @@ def write_ltr_plugin(model: WeightedSum) -> dict[str, bytes]:
 
 
 def _shifted(model: WeightedSum) -> tuple[Term, float]:
-    """Return the feature to shift and its mean: w (x - mean) = w x + offset."""
+    """Return a feature and a mean to subtract that adds the offset: w (x - mean) = w x + offset."""
     term = max(model.terms, key=lambda term: abs(term.weight))
     mean = -model.offset / term.weight
     if abs(mean) > LARGEST_FLOAT32:
@@ -77,7 +77,7 @@ def _feature(name: str) -> dict[str, Any]:
 
 
 def write_solr(model: WeightedSum) -> dict[str, bytes]:
-    """Return the contents of the model store and of the feature store."""
+    """Return the JSON files for Solr's model store and feature store."""
     _check_float32(model.terms)
     features: list[dict[str, Any]] = [{"name": term.name} for term in model.listed()]
     if model.offset:
@@ -143,7 +143,7 @@ def _vespa_function(name: str, terms: list[str]) -> str:
 
 
 def write_lucene(model: WeightedSum) -> dict[str, bytes]:
-    """Return the expression; a missing field counts as 0."""
+    """Return the Lucene expression of the score; a missing field counts as 0."""
     check_no_reordering(term.name for term in model.terms)
     terms = [f"{exact(t.weight)}*doc[{lucene_quoted(t.name)}].value" for t in model.terms]
     if model.offset:
@@ -158,7 +158,7 @@ def write_ranklib(model: WeightedSum) -> dict[str, bytes]:
 
 
 def write_fastrank(model: WeightedSum) -> dict[str, bytes]:
-    """Return the model for ``CModel.from_dict``; the weight at index 0 is not used."""
+    """Return the JSON for fastrank's ``CModel.from_dict``; the weight at index 0 is not used."""
     weights = [0.0] * (1 + max((term.place + 1 for term in model.terms), default=0))
     for term in model.terms:
         weights[term.place + 1] = term.weight

@@ -1,4 +1,4 @@
-"""SQL: a SELECT statement that adds a score to the documents of a table, in float64."""
+"""Export to SQL: a SELECT statement that adds a score column to a table of documents."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -25,26 +25,26 @@ NEXT = "\n    "  # between the cases of a curve
 
 
 class Column(NamedTuple):
-    """A feature in a statement: as a number, and as one that is NULL where it is missing."""
+    """SQL for a feature's value: as stored, and with NULL also for NaN."""
 
     number: str
     or_null: str
 
 
 def write_sqlite(model: WeightedSum | CurveSum) -> dict[str, bytes]:
-    """Return a statement of SQLite, which has no NaN and ignores the case of names."""
+    """Return a statement for SQLite, which has no NaN and ignores the case of names."""
     check_distinct(model.features, str.lower, "SQLite")
     return _file(_select(model, "REAL", has_nan=False))
 
 
 def write_duckdb(model: WeightedSum | CurveSum) -> dict[str, bytes]:
-    """Return a statement of DuckDB, which ignores the case of names."""
+    """Return a statement for DuckDB, which ignores the case of names."""
     check_distinct(model.features, str.lower, "DuckDB")
     return _file(_select(model, "DOUBLE"))
 
 
 def write_postgresql(model: WeightedSum | CurveSum) -> dict[str, bytes]:
-    """Return a statement of PostgreSQL, which would cut long names silently."""
+    """Return a statement for PostgreSQL, which would truncate long names silently."""
     check_longest(model.used, 63, "PostgreSQL")
     return _file(_select(model, "DOUBLE PRECISION"))
 
@@ -131,7 +131,7 @@ def _grid(term: GridTerm, first: Column, second: Column) -> str:
 
 
 def _flat_beyond(knots: Floats, column: Column, at_nodes: list[str], between: list[str]) -> str:
-    """Return the cases of a function that is constant beyond its outer knots."""
+    """Return the CASE expression of a function that is constant beyond its outer knots."""
     below = zip(knots, [at_nodes[1], *between], strict=True)
     return _case(column, at_nodes[0], below if between else (), at_nodes[-1])
 

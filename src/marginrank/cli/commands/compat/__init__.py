@@ -19,7 +19,7 @@ PROGRAMS = {
 
 
 def run(flags: CompatFlags, phases: Phases) -> None:
-    """Run as another program."""
+    """Run the drop-in replacement of a program, with the arguments of that program."""
     if flags.program not in PROGRAMS:
         raise ValueError(f"{flags.program} must be one of {', '.join(PROGRAMS)}.")
     program = PROGRAMS[flags.program]
@@ -34,6 +34,6 @@ def run(flags: CompatFlags, phases: Phases) -> None:
 
 
 def _as_flag_of_convert(mention: Mention) -> str:
-    """Spell parameters of text as flags of convert, because these programs have none for them."""
+    """Return a parameter in a message; as a flag of convert if the program has no such flag."""
     reading = mention.name in ("missing", "zero_based")
     return f"marginrank convert {as_flag(mention)}" if reading else str(mention)

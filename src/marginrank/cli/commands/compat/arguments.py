@@ -9,7 +9,7 @@ Check = Callable[[str], Any]
 
 
 class Flag(NamedTuple):
-    """A flag of a program."""
+    """A one-letter flag of a program."""
 
     help: str
     read: Check | None = str  # converts the next word, or raises ValueError; None without a value
@@ -21,7 +21,7 @@ class Flag(NamedTuple):
 class ParsedArguments(NamedTuple):
     """A parsed command line."""
 
-    values: dict[str, Any]  # of all flags, by their letters
+    values: dict[str, Any]  # values of all flags, by their letters
     unused: list[str]  # flags without effect
     files: list[str]
 
@@ -105,7 +105,7 @@ def _described(flag: Flag) -> str:
 
 
 def positive(text: str) -> float:
-    """Parse a positive number."""
+    """Return the text as a positive number; raise ValueError if it is not one."""
     value: float = number(text)
     if not 0.0 < value < float("inf"):
         raise ValueError("must be a positive number")
@@ -113,7 +113,7 @@ def positive(text: str) -> float:
 
 
 def number(text: str, kind: type = float, name: str = "a number") -> Any:
-    """Parse a number."""
+    """Return the text as a number of type `kind`; raise ValueError if it is not one."""
     try:
         return kind(text)
     except ValueError:
@@ -124,7 +124,7 @@ integer = partial(number, kind=int, name="an integer")
 
 
 def only(values: Iterable[int], reason: str) -> Check:
-    """Return a parser of some integers; `reason` explains why others are not supported."""
+    """Return a parser that accepts only these integers; `reason` says why not others."""
     allowed = tuple(values)
 
     def read(text: str) -> int:

@@ -20,8 +20,8 @@ from marginrank.metrics.pairwise import pairs_in_order
 from marginrank.models import LinearModel, read_model, write_model
 from marginrank.models.fit_report import StopReason, relative_distance, report_of
 
-SVM_DTYPE = "float32"  # of features in SVM-light
-LIBLINEAR_DTYPE = "float64"  # of features in LIBLINEAR
+SVM_DTYPE = "float32"  # type of features in SVM-light
+LIBLINEAR_DTYPE = "float64"  # type of features in LIBLINEAR
 OPTIMIZER = ("-k", "-f", "-b", "-n", "-m", "-h", "-#")
 KERNEL = ("-d", "-g", "-s", "-r", "-u")
 HOW = "flag of its optimizer"
@@ -197,7 +197,7 @@ def _no_bias(value: float) -> float:
 
 
 def _only_weights(model: LinearModel, verbose: bool) -> LinearModel:
-    """Return a model with the weights only, print the result of the fit, and warn."""
+    """Print the result of a fit, warn, and return a model that has only its weights."""
     report = report_of(model)
     if report.stop_reason is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
