@@ -161,6 +161,8 @@ def test_every_kind_of_pairs(problem):
     assert_close(point.value, brute.value(W))
     assert_close(point.gradient, brute.gradient(W))
     assert_close(point.hessian(), brute.hessian(W))
+    largest = np.abs(brute.hessian(W)).max()
+    np.testing.assert_allclose(point.rough_hessian(), brute.hessian(W), atol=1e-5 * largest)
     assert_close(point.hess_diag(), np.diag(brute.hessian(W)))
     assert_close(point.hess_vec(V)[0], brute.hessian(W) @ V)
 

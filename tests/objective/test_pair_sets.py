@@ -31,7 +31,11 @@ from marginrank import RankingData, make_ranking
 from marginrank.data.pair_lists import PairList
 from marginrank.fit.inputs import choose_pairs
 from marginrank.models.parameters import NORMALIZATIONS
+from marginrank.objective import listed_pairs
+from marginrank.objective.listed_pairs import ListedPairs
 from marginrank.objective.losses import LOSSES, Loss
+from marginrank.objective.objective import Objective
+from marginrank.operators.native import as_native
 
 SQUARED_HINGE = LOSSES["squared_hinge"]
 
@@ -258,6 +262,29 @@ def test_a_list_that_fits_is_not_copied():
     assert other.pairs is objective.pairs
     problem.loss = HINGE
     assert other.at(problem.w).value == problem.objective().at(problem.w).value
+
+
+@pytest.mark.parametrize("n_queries", [1, 3])
+@pytest.mark.parametrize("n_pairs", [900, 2500, 6000])
+def test_bundles_hold_the_same_pairs(n_queries, n_pairs, monkeypatch):
+    monkeypatch.setattr(listed_pairs, "LONG_QUERY", 100)
+    rng = np.random.default_rng(n_pairs + n_queries)
+    X, qid = rng.normal(size=(4000, 4)), np.sort(rng.integers(0, n_queries, 4000))
+    listed = random_pairs(rng, qid, n_pairs)
+    weight, margins = rng.random(len(listed)), rng.normal(size=4000)
+    data = RankingData(X, np.zeros(4000), qid)
+    pairs = ListedPairs.from_data(data, PairList(listed, weight), margins=margins, threads=1)
+    whole = Objective(design=as_native(X).design(pairs, 1), loss=LOSSES["huber"])
+    bundled = whole.on(pairs=pairs.bundled())
+    assert bundled.pairs.n_queries > pairs.n_queries
+    query = bundled.pairs.documents.query_of_document[bundled.pairs.pairs]
+    np.testing.assert_array_equal(query[:, 0], query[:, 1])
+    rows = bundled.pairs.documents.rows[bundled.pairs.pairs]
+    np.testing.assert_array_equal(rows, pairs.documents.rows[pairs.pairs])
+    a, b, v = whole.at(np.ones(4)), bundled.at(np.ones(4)), rng.normal(size=4)
+    assert a.value == pytest.approx(b.value, rel=1e-12)
+    np.testing.assert_allclose(a.gradient, b.gradient, rtol=1e-9)
+    np.testing.assert_allclose(a.hess_vec(v)[0], b.hess_vec(v)[0], rtol=1e-9)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

@@ -23,7 +23,7 @@ class ClusterError(ConnectionError):
 
 
 def find_client(client: Client | None) -> Client:
-    """Return the client, or the current one of this process if None."""
+    """Return `client`; if it is None, the current Dask client of this process."""
     if client is None:
         try:
             client = get_client()
@@ -126,7 +126,7 @@ def count_workers(client: Client) -> int:
 
 
 def homes_of(client: Client, futures: Sequence[Future]) -> list[str]:
-    """Return for each future the address of a worker that holds its result, or ""."""
+    """Return, per future, the address of a worker that holds its result; "" if there is none."""
     keys = [future.key for future in futures]
     holders = _ask(client, lambda: client.scheduler.who_has(keys=keys))
     return [next(iter(holders.get(future.key, ())), "") for future in futures]
@@ -221,7 +221,7 @@ def identity(value: Any) -> Any:
 
 
 def _assign(slots: list[str], home: dict[int, str], sizes: Sequence[int]) -> list[list[int]]:
-    """Give each part, largest first, to a bundle of its worker, unless that is full."""
+    """Return the part indices of each bundle; a part stays on its worker if there is room."""
     share = SLACK * sum(sizes) / len(slots)
     filled = [0] * len(slots)
     members: list[list[int]] = [[] for _ in slots]

@@ -170,7 +170,7 @@ class DaskExecutor(Executor):
         return tuple(kept)
 
     def place(self, values: Sequence[Any]) -> ByPart:
-        """Give every part a value; integers are sent along with the tasks that use them."""
+        """Send one value to each part; integers are sent along with the tasks that use them."""
         of_bundles = [[values[k] for k in members] for members in self._members]
         if all(isinstance(value, int) for value in values):
             return ByPart(tuple(map(_as_kept, of_bundles)))

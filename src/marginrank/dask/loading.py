@@ -26,7 +26,7 @@ Names = list[str] | None
 
 @dataclass(frozen=True)
 class LoadedParts:
-    """Futures of the non-empty parts on the workers, and their descriptions."""
+    """Futures of the non-empty parts on the workers, and the PartFacts of each."""
 
     parts: list[Future]
     facts: list[PartFacts]

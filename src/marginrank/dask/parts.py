@@ -81,7 +81,7 @@ def _kind_of_ids(ids: NDArray[Any]) -> str:
 
 
 def check_alike(facts: list[PartFacts]) -> list[PartFacts]:
-    """Return the facts of non-empty parts; raise ValueError if their types differ."""
+    """Return the PartFacts of non-empty parts; raise ValueError if types of parts differ."""
     filled = [fact for fact in facts if fact.n_documents]
     if not filled:
         raise ValueError(f"X has no documents: all {len(facts)} partitions are empty.")

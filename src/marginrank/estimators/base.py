@@ -259,7 +259,7 @@ class BaseRanker(KeywordArguments, BaseEstimator):
         return convergence_message(report, self.tol)
 
     def _set_report(self, report: FitReport | None) -> None:
-        """Set the attributes that describe the fit, and delete older ones."""
+        """Set the attributes that describe the fit, and delete the attributes of an older fit."""
         for name in REPORTED:
             value = getattr(report, name, None)
             self.__dict__.pop(f"{name}_", None)
@@ -267,7 +267,7 @@ class BaseRanker(KeywordArguments, BaseEstimator):
                 setattr(self, f"{name}_", value)
 
     def _report(self) -> FitReport | None:
-        """Return the report of the fit; None for models of other programs."""
+        """Return the report of the fit, or None if the model comes from another program."""
         if not hasattr(self, "objective_"):
             return None
         reported: dict[str, Any] = {name: getattr(self, f"{name}_", None) for name in REPORTED}

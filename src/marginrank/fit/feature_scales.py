@@ -33,7 +33,7 @@ class FeatureScale(ABC):
 
     @abstractmethod
     def values(self) -> Floats:
-        """Return one number per feature, zero for a constant."""
+        """Return the scale of each feature; zero if the feature is constant."""
 
 
 class RangeScale(FeatureScale):

@@ -34,7 +34,11 @@ from marginrank.objective.pair_weights import pair_cost as pair_factors
 from marginrank.objective.protocols import Matrix
 from marginrank.operators.native import native_matrix
 from marginrank.operators.parts.matrix import FitMemory, OnRead, StreamedMatrix
-from marginrank.solvers.smooth.preconditioner import HESSIAN_FEATURES, MOST_DOCUMENTS_IF_HARD
+from marginrank.solvers.smooth.preconditioner import (
+    HESSIAN_FEATURES,
+    MOST_DOCUMENTS_IF_HARD,
+    ROUGH_FEATURES,
+)
 
 STATE_BYTES = 112  # per document, for the state of any solver
 SHARE_OF_FREE = 0.8  # share of the free memory that a fit without a limit may use
@@ -45,6 +49,7 @@ SCRATCH_BYTES = 256  # per document of the queries that threads work on
 VECTORS = 24  # with one entry per feature
 BLOCKS = 64  # of documents, with one sum per feature each
 HESSIANS = 4  # a Hessian and its factors
+SAMPLED = 64  # documents per dense feature from which on samples may have a rough Hessian
 DOCUMENT_SPACE = 3  # matrices with one row and one column per document
 
 
@@ -173,7 +178,8 @@ def _bytes_of_features(data: RankingData) -> int:
     numbers = VECTORS * n
     if n <= MANY_FEATURES:
         numbers += BLOCKS * n
-    if n <= HESSIAN_FEATURES:
+    has_rough = data.X.n_entries == m * n and n <= min(ROUGH_FEATURES, m / SAMPLED)
+    if n <= HESSIAN_FEATURES or has_rough:
         numbers += HESSIANS * n * n
     elif m <= MOST_DOCUMENTS_IF_HARD:  # X and products of its rows are in memory
         return 8 * (numbers + DOCUMENT_SPACE * m * m) + int(data.X.memory_bytes)
@@ -252,7 +258,7 @@ def choose_pairs(
     labels: NDArray[Any] | None = None,
     threads: int = 1,
 ) -> Preferences:
-    """Return the pairs that the labels imply, or a list of pairs, and the loss on them.
+    """Return the training pairs (implied by labels, or listed in `pairs`) and the loss.
 
     With margins by label, the pairs hold the margins, and the loss is shifted to margin zero.
 
@@ -347,7 +353,7 @@ def objective_on(
     threads: int = 1,
     matrix: Matrix | None = None,
 ) -> Objective:
-    """Return the objective over some pairs of the data.
+    """Return the objective over the pairs in `preferences`.
 
     Parameters
     ----------

@@ -328,7 +328,7 @@ def make_objective(
 def _objective_of(
     data: RankingData, parameters: RidgeParameters, chosen: Preferences, matrix: Matrix | None
 ) -> Objective:
-    return objective_on(
+    objective = objective_on(
         data,
         chosen,
         C=parameters.loss_weight,
@@ -336,6 +336,7 @@ def _objective_of(
         threads=effective_threads(parameters.n_jobs),
         matrix=matrix,
     )
+    return objective.on(pairs=objective.matrix.arranged(objective.pairs))
 
 
 def preferences_of(

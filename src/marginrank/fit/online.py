@@ -147,7 +147,7 @@ def stalled_message(report: FitReport) -> Message | None:
 
 
 class _Validator:
-    """Measures a metric on some queries; tied scores count as in random order."""
+    """Measures a metric on validation queries; tied scores count as in random order."""
 
     def __init__(self, data: RankingData, scoring: str, queries: Booleans | None = None) -> None:
         self._metric = order_free(get_metric(scoring))
@@ -201,7 +201,7 @@ def _hold_out(
 
 
 class _Evaluation(NamedTuple):
-    """The objective at some weights; the certified and the estimated distance to the optimum."""
+    """Objective of one weight vector, with certified and estimated distance to the optimum."""
 
     objective: float
     gap: float
@@ -239,7 +239,7 @@ class _Passes:
     def run(
         self, problems: Callable[[], Iterable[StepProblem]], callback: Callable[[Pass], None] | None
     ) -> StopReason:
-        """Make passes until there is a reason to stop; return it."""
+        """Make passes until there is a reason to stop; return this StopReason."""
         parameters = self._parameters
         try:
             for _ in range(parameters.max_iter):
@@ -260,14 +260,14 @@ class _Passes:
         return np.nan if self._best is None else self._best[1]
 
     def best(self) -> Floats:
-        """Return the best weights, if they could be compared, else the last ones."""
+        """Return the best weights if passes could be compared, else the last weights."""
         return self._coef() if self._best is None else self._best[0]
 
     def _coef(self) -> Floats:
         return self._learner.coef(self._parameters, total=self._found.weight)
 
     def _end_pass(self) -> tuple[Pass, StopReason | None]:
-        """Record a pass; return it and the reason to stop, or None."""
+        """Record and return a pass, with the reason to stop, or None to go on."""
         parameters = self._parameters
         w = self._coef()
         threads = effective_threads(parameters.n_jobs)
@@ -292,14 +292,14 @@ class _Passes:
         return line, reason
 
     def _by_metric(self, score: float) -> StopReason | None:
-        """Stop if the metric has not improved by tol for some passes."""
+        """Return the reason to stop if the metric has not improved by tol for several passes."""
         progress = score > self._best_score + self._parameters.tol
         self._without_progress = 0 if progress else self._without_progress + 1
         enough = self._without_progress >= self._parameters.n_iter_no_change
         return StopReason.VALIDATED if enough else None
 
     def _by_objective(self, found: _Evaluation) -> StopReason | None:
-        """Stop near the optimum, or if twice as many passes would not improve by tol.
+        """Return the reason to stop: near the optimum, or twice the passes would not gain tol.
 
         The distance to the optimum falls about as 1 / passes, so it is the recent gain per pass
         times the number of passes; the gain of a single pass is far less.

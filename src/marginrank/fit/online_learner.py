@@ -81,7 +81,7 @@ def step_problem(
     propensity: Floats | None = None,
     held_out: Booleans | None = None,
 ) -> StepProblem:
-    """Return the queries of `data` to take steps over, except for held-out ones."""
+    """Return the queries of `data`, without held-out queries, as a problem for SGD steps."""
     pair_set, loss = _step_pairs(data, parameters, pairs, propensity)
     if held_out is not None:
         pair_set = pair_set.without(held_out)

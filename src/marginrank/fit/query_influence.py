@@ -70,7 +70,7 @@ class FittedPoint(NamedTuple):
         pairs: PairList | None,
         propensity: Floats | None,
     ) -> "FittedPoint":
-        """Evaluate the objective of a fit; raise ValueError if it is not smooth."""
+        """Return the objective of a fit at the weights of `model`; ValueError if not smooth."""
         parameters = _parameters_of(model)
         _check_supported(parameters)
         require_features(data.X, model.n_features)

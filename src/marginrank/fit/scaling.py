@@ -40,7 +40,7 @@ class Scale:
 
 
 def find_scale(data: RankingData, scale: Any, matrix: Matrix | None = None) -> Scale | None:
-    """Return the scale of the data for the parameter `scale`, or None if it is None.
+    """Return the divisors of the features for the parameter `scale`; None if that is None.
 
     If X stays on disk, this takes one sweep over `matrix`.
     """

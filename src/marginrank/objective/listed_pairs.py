@@ -6,7 +6,9 @@ from itertools import pairwise
 from typing import Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from marginrank import _core
 from marginrank._utils.threads import cached_property
@@ -17,6 +19,9 @@ from marginrank.data.ranking_data import RankingData
 from marginrank.objective.losses import Loss
 from marginrank.objective.pair_sampling import ListedDrawer, random_parts
 from marginrank.objective.pair_sets import PairSet, concatenated, joined_offsets, query_weight_of
+
+LONG_QUERY = 1024  # documents; a sweep reads the rows of shorter queries once anyway
+BUNDLE = 32  # documents of a group without pairs to others: few enough to stay in cache
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +143,35 @@ class ListedPairs(PairSet):
         )
         return result, chosen
 
+    def bundled(self) -> Self:
+        """Return the same pairs, with long queries cut into groups that share no pair.
+
+        A group is a query of the result: a few connected components of the pairs, or a large one. A
+        sweep reads the rows of a small query once, and the rows of a long one twice.
+        """
+        long_queries = self.grouped.sizes > LONG_QUERY
+        if not long_queries.any():
+            return self
+        n, query = self.grouped.n_documents, self.grouped.query_of_document
+        graph = sp.coo_array((np.ones(len(self.pairs), dtype=bool), self.pairs.T), shape=(n, n))
+        component = connected_components(graph, directed=False)[1]
+        component = np.where(long_queries[query], component, n + query)
+        # Components are numbered by their first documents, so queries stay together.
+        _, first, component = np.unique(component, return_index=True, return_inverse=True)
+        order = np.argsort(first[component], kind="stable")
+        starts = np.flatnonzero(np.diff(component[order], prepend=-1))
+        kept = _bundle_starts(starts, query[order[starts]])
+        position = np.empty(n, dtype=np.int64)
+        position[order] = np.arange(n)
+        rows = self.grouped.rows
+        return replace(
+            self,
+            query_weight=self.query_weight[query[order[kept]]],
+            margins=None if self.margins is None else self.margins[order],
+            grouped=Documents(np.append(kept, n), order if rows is None else rows[order]),
+            pairs=position[self.pairs],
+        )
+
     def split(self, bounds: Integers, row_bounds: Integers) -> list[Self]:
         order = np.argsort(self.pairs[:, 0], kind="stable")
         pairs = self.pairs[order]
@@ -230,6 +264,15 @@ class ListedPairs(PairSet):
         by_pair = weight[self._query_of_pair]
         own = self.pair_weight
         return ListedDrawer(self.pairs, by_pair if own is None else by_pair * own)
+
+
+def _bundle_starts(starts: Integers, query: Integers) -> Integers:
+    # Which components begin a bundle: the first of its query, and any that ends a full bundle.
+    begun = np.searchsorted(query, query)  # the first component of the same query
+    offset = starts - starts[begun]
+    full = np.diff(offset // BUNDLE, prepend=-1) != 0
+    kept: Integers = starts[full | (np.arange(starts.size) == begun)]
+    return kept
 
 
 def _lowest_part(values: NDArray[np.float32], fraction: float) -> float:

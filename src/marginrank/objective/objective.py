@@ -86,6 +86,11 @@ class Objective:
         return self.matrix.n_entries / self.matrix.n_rows
 
     @property
+    def rough_sweeps(self) -> float:
+        """The cost of a rough Hessian, in sweeps."""
+        return self.design.rough_sweeps(len(self.loss.pieces))
+
+    @property
     def n_active_documents(self) -> int:
         """Number of documents of queries with weighted pairs, or of listed pairs."""
         return self.pairs.n_active_documents
@@ -322,6 +327,15 @@ class Point:
         o = self.objective
         o.count_sweep(max(1.0, o.n_features / 8))
         hessian = o.design.hessian(o.pair_loss, self.state)
+        diagonal = np.diag_indices_from(hessian)  # negative by rounding only
+        hessian[diagonal] = o.ridge + np.maximum(hessian[diagonal], 0.0)
+        return hessian
+
+    def rough_hessian(self) -> Floats:
+        """Return ∇²F(w) to a few digits, by matrix products."""
+        o = self.objective
+        o.count_sweep(o.rough_sweeps)
+        hessian = o.design.rough_hessian(o.pair_loss, self.state)
         diagonal = np.diag_indices_from(hessian)  # negative by rounding only
         hessian[diagonal] = o.ridge + np.maximum(hessian[diagonal], 0.0)
         return hessian

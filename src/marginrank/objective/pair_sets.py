@@ -124,6 +124,10 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
         queries. Arrays over documents are not copied if documents are in the order of the rows.
         """
 
+    def bundled(self) -> Self:
+        """Return the same pairs with queries that a sweep can read at once, as far as possible."""
+        return self
+
     @abstractmethod
     def compact(self) -> Self:
         """Return the same pairs on a matrix that has only the rows of their documents."""

@@ -29,6 +29,9 @@ QueryLosses = NewType("QueryLosses", object)  # the loss of each query, and the 
 # Scores and states are valid for every loss on the same documents, and for other columns of X.
 # With another loss, a state only gives an initial order of the documents.
 
+# Sweeps that a rough Hessian of dense rows costs: in total, per piece of the loss, and per feature.
+ROUGH_SWEEPS, ROUGH_PER_PIECE, ROUGH_PER_FEATURE = 10.0, 6.0, 0.05
+
 
 class LossSums(NamedTuple):
     """The total loss over all queries, with bounds for its rounding."""
@@ -127,6 +130,7 @@ class Design(ABC):
     """
 
     space: ScoreSpace
+    has_rough_hessian = False  # that costs less than the Hessian
 
     def __init__(self, matrix: "Matrix", pairs: PairCounts, threads: int) -> None:
         self.matrix = matrix
@@ -172,6 +176,16 @@ class Design(ABC):
         """Return the Hessian XᵀAX; one sweep per eight columns."""
         images = (loss.hess_vec(state, self.column(j)) for j in range(self.matrix.n_features))
         return np.stack([self.transpose_dot(image) for image in images], axis=1)
+
+    def rough_hessian(self, loss: PairLoss, state: State) -> Floats:
+        """Return XᵀAX to a few digits."""
+        return self.hessian(loss, state)
+
+    def rough_sweeps(self, n_pieces: int) -> float:
+        """Return the cost of a rough Hessian of a loss, in sweeps."""
+        n = self.matrix.n_features
+        fill = n * self.matrix.n_rows / max(self.matrix.n_entries, 1)
+        return fill * (ROUGH_SWEEPS + ROUGH_PER_PIECE * n_pieces + ROUGH_PER_FEATURE * n)
 
     def hess_diag(self, loss: PairLoss, state: State) -> Floats:
         """Return the diagonal of XᵀAX; a sweep per eight entries of a row."""
@@ -301,6 +315,10 @@ class Matrix(ABC):
     ) -> "tuple[Matrix, PairSet]":
         """Return a sample of the pairs and a matrix of their documents, in memory."""
         return self, cast(PairSet, pairs).sample(fraction, seed)
+
+    def arranged(self, pairs: PairCounts) -> PairCounts:
+        """Return the same pairs with their documents in an order that makes sweeps cheaper."""
+        return pairs
 
     def feature(self, j: Any) -> Any:
         """Return the indices of the original features from which columns j are made."""

@@ -1,6 +1,6 @@
 """The native backend: C++ kernels on arrays in memory; scores are NumPy vectors."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -8,9 +8,11 @@ import numpy as np
 
 from marginrank import _core
 from marginrank._utils.types import Floats, Integers
+from marginrank.data.queries import bounded_ranges
 from marginrank.data.ranking_data import RankingData
 from marginrank.data.validation import as_matrix
 from marginrank.objective.gram import Rows
+from marginrank.objective.listed_pairs import ListedPairs
 from marginrank.objective.losses import LOSSES, Loss
 from marginrank.objective.pair_sets import PairCounts, PairSet
 from marginrank.objective.protocols import (
@@ -26,6 +28,7 @@ from marginrank.objective.protocols import (
     SharedSweeps,
     State,
 )
+from marginrank.operators.products import ROWS_PER_BLOCK, Singles, sum_of_products
 
 ANY_LOSS = LOSSES["squared_hinge"]  # for kernels that need pairs but evaluate no loss
 
@@ -62,6 +65,9 @@ class NativeMatrix(Matrix):
     def restrict(self, columns: Integers, threads: int) -> "NativeMatrix":
         kept = columns if self.columns is None else self.columns[columns]
         return NativeMatrix(self.X, self.view.take_columns(columns, threads), kept)
+
+    def arranged(self, pairs: PairCounts) -> PairCounts:
+        return cast(PairSet, pairs).bundled()
 
     def rows(self, rows: Integers) -> Rows:
         columns = np.arange(self.n_features) if self.columns is None else self.columns
@@ -133,6 +139,7 @@ class NativeDesign(Design):
 
     matrix: NativeMatrix
     pairs: PairSet
+    has_rough_hessian = True
 
     def __init__(
         self,
@@ -184,6 +191,44 @@ class NativeDesign(Design):
 
     def hessian(self, loss: PairLoss, state: State) -> Floats:
         return _core.hessian(self._view, cast(NativeLoss, loss).point(state), self.threads)
+
+    def rough_hessian(self, loss: PairLoss, state: State) -> Floats:
+        blocks = self._pair_blocks(loss, state) if self._is_matched else self._blocks(loss, state)
+        return sum_of_products(blocks, self._view.n_columns, self.threads)
+
+    def rough_sweeps(self, n_pieces: int) -> float:
+        # Of pairs without a common document, half as many rows are multiplied, whatever the loss.
+        return 0.5 * super().rough_sweeps(0) if self._is_matched else super().rough_sweeps(n_pieces)
+
+    @property
+    def _is_matched(self) -> bool:
+        # Each document of a dense matrix is in one pair.
+        pairs, X = self.pairs, self.matrix.X
+        listed = isinstance(pairs, ListedPairs) and 2 * len(pairs.pairs) == pairs.n_documents
+        return listed and isinstance(X, np.ndarray) and self.matrix.columns is None
+
+    def _blocks(self, loss: PairLoss, state: State) -> Iterator[tuple[Singles, Singles]]:
+        # Rows of X and of AX, a few queries at a time.
+        point, offsets = cast(NativeLoss, loss).point(state), self.pairs.documents.offsets
+        for first, last in bounded_ranges(offsets, ROWS_PER_BLOCK):
+            yield _core.curved_rows(self._view, point, first, last, self.threads)
+
+    def _pair_blocks(self, loss: PairLoss, state: State) -> Iterator[tuple[Singles, Singles]]:
+        # XᵀAX = Σ c dᵀd over the differences d of pairs of curvature c: half as many rows.
+        pairs = cast(ListedPairs, self.pairs)
+        unit = np.zeros(pairs.n_documents)
+        unit[pairs.pairs[:, 0]] = 1.0
+        curvature = _vector(loss.hess_vec(state, Scores(unit)))[pairs.pairs[:, 0]]
+        curved = np.flatnonzero(curvature)
+        documents = pairs.pairs[curved]
+        rows = documents if pairs.documents.rows is None else pairs.documents.rows[documents]
+        for first in range(0, curved.size, ROWS_PER_BLOCK):
+            some = slice(first, first + ROWS_PER_BLOCK)
+            with np.errstate(over="ignore", invalid="ignore"):
+                difference = self.matrix.X[rows[some, 0]] - self.matrix.X[rows[some, 1]]
+                single = difference.astype(np.float32, copy=False)
+                image = single * curvature[curved[some], None].astype(np.float32)
+            yield single, image
 
     def hess_diag(self, loss: PairLoss, state: State) -> Floats:
         return _core.hess_diag(self._view, cast(NativeLoss, loss).point(state), self.threads)

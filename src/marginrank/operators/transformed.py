@@ -170,6 +170,10 @@ class _ScaledDesign(TransformedDesign):
 
     matrix: ScaledMatrix
 
+    def __init__(self, matrix: ScaledMatrix, inner: Design, transformation: Transformation) -> None:
+        super().__init__(matrix, inner, transformation)
+        self.has_rough_hessian = inner.has_rough_hessian
+
     def rows(self, rows: Integers) -> Rows:
         return self.inner.rows(rows).over(self.matrix.scale)
 
@@ -185,7 +189,15 @@ class _ScaledDesign(TransformedDesign):
         return self.inner.query_squares(by_query) / self.matrix.scale**2
 
     def hessian(self, loss: PairLoss, state: State) -> Floats:
-        hessian = self.inner.hessian(loss, state)
+        return self._divided(self.inner.hessian(loss, state))
+
+    def rough_hessian(self, loss: PairLoss, state: State) -> Floats:
+        return self._divided(self.inner.rough_hessian(loss, state))
+
+    def rough_sweeps(self, n_pieces: int) -> float:
+        return self.inner.rough_sweeps(n_pieces)
+
+    def _divided(self, hessian: Floats) -> Floats:
         hessian /= self.matrix.scale
         hessian /= self.matrix.scale[:, None]
         return hessian

@@ -97,7 +97,7 @@ class LearningCurve(ResultTable):
 
     @property
     def verdict(self) -> str:
-        """Whether more data would help, in one sentence."""
+        """A sentence that says whether more data would help."""
         before, after, mean, error = self.gain
         change = f"from {before:,} to {after:,} queries, {self.metric} changed by {mean:+.4f}"
         if np.isnan(error):
@@ -143,7 +143,7 @@ def learning_curve_ranking(
     progress: Callable[[int, int], None] | None = None,
     **parameters: Any,
 ) -> LearningCurve:
-    """Train linear models on more and more queries, and score them on others.
+    """Train linear models on more and more queries, and score the models on other queries.
 
     The queries of a smaller size are among the queries of the larger ones. Queries without a pair
     are ignored, in training and in scores.

@@ -36,7 +36,7 @@ class Candidate:
 
     @property
     def is_complete(self) -> bool:
-        """Whether it was scored on all splits."""
+        """Whether the candidate was scored on all splits."""
         return bool(self.tried.all())
 
     @property
@@ -70,7 +70,7 @@ class NestedEstimate:
 
 @dataclass(frozen=True, repr=False)
 class SearchResult(ResultTable):
-    """The candidates that were scored on all splits, and the selected one."""
+    """The candidates that were scored on all splits, and the selected candidate."""
 
     metric: str  # its name
     rule: str  # of the selection: "best" or "one_se"

@@ -68,7 +68,7 @@ class SparseLearner(PathLearner):
         n_points: int,
         rows: Integers | None = None,
     ) -> Floats:
-        """Return a grid from the smallest C with a nonzero weight, or radius with more than one."""
+        """Return a geometric grid that starts at the first useful C or radius."""
         check_integer("n_points", n_points, at_least=1)
         train = data if rows is None else rows_of(data, rows, n_jobs=parameters.n_jobs)
         with serial_blas():

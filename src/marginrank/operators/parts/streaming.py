@@ -231,7 +231,7 @@ class SlicedDesign(Design):
         return squares
 
     def hessian(self, loss: PairLoss, state: State) -> Floats:
-        """Return XᵀAX: two passes for some columns at a time."""
+        """Return the Hessian XᵀAX; two passes per COLUMNS_AT_ONCE columns."""
         return np.concatenate([self._strip(loss, state, c) for c in self._strips()], axis=1)
 
     def hess_diag(self, loss: PairLoss, state: State) -> Floats:
@@ -286,7 +286,7 @@ class SlicedDesign(Design):
 
 
 def _no_pairs(n_documents: int, n_rows: int, rows: Integers | None, threads: int) -> LevelPairs:
-    """Return the documents of one query, all with the same label."""
+    """Return a set without pairs: documents of one query, all with the same label."""
     ends = np.array([0, n_documents], dtype=np.int64)
     return LevelPairs(
         n_rows=n_rows,

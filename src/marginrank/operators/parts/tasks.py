@@ -26,7 +26,7 @@ Report = Callable[[Any], None]
 
 
 class PartKernels(NamedTuple):
-    """The design of a part, in this process, and the loss, if the task needs one."""
+    """The rows of X of a part (a Design), and the loss on its pairs if the task needs it."""
 
     design: Design
     loss: PairLoss | None

@@ -43,7 +43,7 @@ class Segments:
         return values.index_select(0, self.segment)
 
     def reduce(self, values: Tensor, how: str, initial: float | None = None) -> Tensor:
-        """Return the "max" or "min" of each segment and `initial`; NaN if it holds one."""
+        """Return the "max" or "min" of each segment and `initial`; NaN if an entry is NaN."""
         return torch.segment_reduce(values, how, offsets=self.offsets, initial=initial, unsafe=True)
 
     def encode(self, values: Tensor) -> Encoded:

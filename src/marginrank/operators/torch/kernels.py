@@ -240,7 +240,7 @@ class ListedPlan:
         return u.index_select(0, self.preferred) - u.index_select(0, self.other)
 
     def by_document(self, values: Tensor) -> Tensor:
-        """Return, by document, the sum over pairs that prefer it minus the sum over its others."""
+        """Return, by document, the sum over pairs that prefer it minus over its other pairs."""
         signed = torch.cat([values, -values]).index_select(0, self._incidence)
         return torch.segment_reduce(
             signed, "sum", offsets=self._document_offsets, unsafe=True, initial=0.0

@@ -124,7 +124,7 @@ class TorchLoss(PairLoss):
 
 
 class AtScores:
-    """A state and its scores, from which it is recomputed after pickling."""
+    """A State with its scores; the state is recomputed from the scores after pickling."""
 
     def __init__(self, scores: Tensor, state: Any = None) -> None:
         self.scores = scores

@@ -191,8 +191,11 @@ class NewtonIteration:
         for _ in range(self._max_iter):
             preconditioner = self._refresh(point, tol)
             most = MAX_CG if self._may_ease else MAX_CG_EASED
+            enough = hard_steps(point.objective)
+            if preconditioner.inexact and not self._is_hard:
+                most = int(enough) + 1  # with a better preconditioner, the others cost less
             direction = _solve(point, preconditioner, tol, most)
-            if direction.n_products > hard_steps(point.objective) and not self._is_hard:
+            if direction.n_products > enough and not self._is_hard:
                 self._is_hard, self._preconditioner = True, None
             step = line_search(point, direction.vector, direction.scores)
             if step is None:
@@ -367,8 +370,13 @@ def conjugate_gradient(
     share = CG_TOL if faithful else BOUND_TOL
     radau = np.inf if faithful else 1.0 / lowest
     p = z
+    gain = np.inf
     while rho > 0 and n_products < max_steps:
         if to_come <= _enough(point, tol, decrement, share):
+            break
+        # A step that gains more than tol is not the last one, so it needs no bound.
+        is_last = decrement <= tol * point.value
+        if preconditioner.inexact and not is_last and n_products * gain <= CG_TOL * decrement:
             break
         hp, p_scores = point.hess_vec(p)
         n_products += 1

@@ -1,4 +1,4 @@
-"""Approximations of the Hessian that are easy to invert."""
+"""Approximations of the Hessian that are easy to invert, and the rule that chooses one."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ from marginrank.objective.objective import Objective, Point
 from marginrank.objective.protocols import Scores
 from marginrank.solvers.progress import overflow_error
 from marginrank.solvers.result import Curvature
+from marginrank.solvers.smooth.rough import rough_cost, rough_hessian
 
 # A problem is hard if conjugate gradients take more steps than a factorization in document space
 # costs, in products, within these limits.
@@ -19,6 +20,9 @@ HARD_STEPS = (100.0, 1500.0)
 FACTOR_COST = 0.02  # time of factorizing an m × m system per m³, in entries of X of a product
 PAIRS_COST = 20.0  # time of a document's pairs in a product, in entries of X
 FEW_FEATURES = 256  # with more, something cheaper is tried before a Hessian
+ROUGH_FEATURES = 8192  # with more, a rough Hessian takes too much memory,
+ROUGH_DOCUMENTS = 6  # or with fewer documents per feature than this: it is not small beside X
+ROUGH_STEPS = 5.0  # with fewer conjugate gradient steps, no preconditioner pays
 HESSIAN_FEATURES = 1024  # with more, forming a Hessian usually costs more than it saves
 MOST_DOCUMENTS = 2048  # with more, the same holds for a system in document space,
 MOST_DOCUMENTS_IF_HARD = 4096  # or with more than this if conjugate gradients are slow,
@@ -27,6 +31,8 @@ SMALL_SAMPLE = 4096  # documents
 SAMPLE_PER_FEATURE = 48  # sampled documents per feature that make a good preconditioner,
 CURVED_PER_FEATURE = 12  # if at least so many of them are in pairs with a loss
 N_PARTS = 2  # of a sample
+JITTERS = (1e-14, 1e-11, 1e-8)  # ridges that keep the factorization of a unit diagonal defined,
+ROUGH_JITTERS = (1e-8, 1e-7, 1e-6, 1e-5)  # also in single precision
 MOST_LEADING = 512  # features whose Hessian is formed if they vary far more than the others
 LEADING_COST = 150.0  # limit on its entries, in entries of a row: about 5 sweeps
 SAMPLE_PER_LEADING = 16  # sampled documents per leading feature
@@ -38,6 +44,7 @@ class Preconditioner(ABC):
     exact = False  # P is the Hessian
     faithful = False  # P is close to the Hessian, so conjugate gradients take a few steps
     lowest = 0.0  # lower bound on the eigenvalues of P⁻¹∇²F, if P is not faithful
+    inexact = False  # steps that are not the last one need no bound, as they are cheap to repeat
     cost = 0.0  # sweeps that building it took
     curvature: Curvature | None = None  # its Hessian, for similar problems
 
@@ -74,6 +81,24 @@ class Factorized(Preconditioner):
         lower = self._factor[0]
         roots = solve_triangular(lower, np.diag(self._scale * errors), lower=True)
         return 0.5 * float(np.sum(roots * roots))
+
+
+class Rough(Preconditioner):
+    """The Hessian of a sample in single precision.
+
+    Nothing is known about its distance to the Hessian, so the eigenvalues of P⁻¹∇²F are bounded by
+    ∇²F ≥ ρI and ‖P‖ alone.
+    """
+
+    inexact = True
+
+    def __init__(self, factor: Factorized, norm: float, ridge: float, cost: float) -> None:
+        self._factor = factor
+        self.lowest = ridge / norm
+        self.cost = cost
+
+    def solve(self, v: Floats) -> Floats:
+        return self._factor.solve(v)
 
 
 class PartsOfSample(Preconditioner):
@@ -162,6 +187,18 @@ class Diagonal(Preconditioner):
         return self._inverse * v
 
 
+class Identity(Preconditioner):
+    """No preconditioner."""
+
+    inexact = True
+
+    def __init__(self, ridge: float) -> None:
+        self.lowest = ridge
+
+    def solve(self, v: Floats) -> Floats:
+        return v
+
+
 class Leading(Preconditioner):
     """The Hessian of the features that vary most, and a diagonal for all others.
 
@@ -223,6 +260,11 @@ def precondition(
         return DocumentSpace(point)
     if variances is not None and n > FEW_FEATURES:
         return leading_at(point, variances, curvature or leading_curvature(point, variances, seed))
+    if allows_rough(objective):
+        if not is_hard and objective.entries_per_document / 8 > 0.25 * rough_cost(objective):
+            return Identity(objective.ridge)  # the diagonal costs too much beside a rough Hessian
+        rough = rough_at(point, seed) if is_hard else None
+        return rough or diagonal_at(point)
     if n > HESSIAN_FEATURES:
         return diagonal_at(point)
     parts = stand_ins(objective, seed, N_PARTS if by_parts else 1)
@@ -287,11 +329,35 @@ def is_mostly_curved(point: Point) -> bool:
 
 def hard_steps(objective: Objective) -> float:
     """Return the number of conjugate gradient steps from which on a costlier P pays."""
+    if allows_rough(objective):
+        cost = rough_cost(objective) + _factor_cost(objective, objective.n_features)
+        return max(ROUGH_STEPS, 0.5 * cost)
     # For very sparse rows, a factorization in document space costs thousands of products.
-    m = objective.n_active_documents
-    product = m * (objective.entries_per_document + PAIRS_COST)
-    in_document_space = FACTOR_COST * m**3 / product
+    in_document_space = _factor_cost(objective, objective.n_active_documents)
     return float(np.clip(in_document_space, *HARD_STEPS))
+
+
+def _factor_cost(objective: Objective, order: int) -> float:
+    product = objective.n_active_documents * (objective.entries_per_document + PAIRS_COST)
+    return FACTOR_COST * order**3 / product
+
+
+def allows_rough(objective: Objective) -> bool:
+    """Return True for many features, and enough documents per feature for a rough Hessian."""
+    n = objective.n_features
+    is_wide = FEW_FEATURES < n <= ROUGH_FEATURES and objective.feature_variances is None
+    is_tall = objective.n_active_documents >= ROUGH_DOCUMENTS * n
+    return is_wide and is_tall and objective.design.has_rough_hessian
+
+
+def rough_at(point: Point, seed: int) -> Rough | None:
+    """Return the rough Hessian of a sample; None if single precision is not enough for it."""
+    before = point.objective.sweeps
+    hessian = rough_hessian(point, seed)
+    norm = (1.0 + 2.0 * ROUGH_JITTERS[-1]) * float(np.abs(hessian).sum(axis=0).max())
+    factor = factorized(hessian, jitters=ROUGH_JITTERS) if np.isfinite(norm) else None
+    cost = point.objective.sweeps - before
+    return None if factor is None else Rough(factor, norm, point.objective.ridge, cost)
 
 
 def diagonal_at(point: Point) -> Diagonal:
@@ -355,12 +421,14 @@ def _largest_rank(point: Point) -> int:
     return point.losses.n_documents - point.losses.n_queries
 
 
-def factorized(hessian: Floats, *, exact: bool = False) -> Factorized | None:
+def factorized(
+    hessian: Floats, *, exact: bool = False, jitters: Sequence[float] = JITTERS
+) -> Factorized | None:
     """Return the Cholesky factorization of a Hessian; None if it is not positive definite."""
     # Features may differ in scale by many orders of magnitude. A unit diagonal keeps the
     # factorization accurate, and a tiny ridge keeps it defined.
     scale = 1.0 / np.sqrt(np.diag(hessian))
-    factor = _cholesky(hessian * scale[:, None] * scale)
+    factor = _cholesky(hessian * scale[:, None] * scale, jitters)
     return None if factor is None else Factorized(factor, scale, exact=exact)
 
 
@@ -371,8 +439,8 @@ def check_overflow(hessian: Floats, objective: Objective) -> None:
         raise overflow_error(objective.feature(int(overflow[0])))
 
 
-def _cholesky(matrix: Floats) -> tuple[Floats, bool] | None:
-    for ridge in (1e-14, 1e-11, 1e-8):  # the smallest that works changes the Hessian least
+def _cholesky(matrix: Floats, jitters: Sequence[float]) -> tuple[Floats, bool] | None:
+    for ridge in jitters:  # the smallest that works changes the Hessian least
         matrix[np.diag_indices_from(matrix)] += ridge
         try:
             factor: tuple[Floats, bool] = cho_factor(matrix, lower=True, check_finite=False)

@@ -37,7 +37,7 @@ def truncated_gradient(
     seed: int = 0,
     callback: Callback | None = None,
 ) -> SolverResult:
-    """Minimize a smooth loss plus a penalty; stops on the certificate, if it gets there.
+    """Minimize a smooth loss plus a penalty; stops when the certificate or max_iter is reached.
 
     `regularizer` needs only a proximal operator. `batch` is the share of the documents, in whole
     queries, that a step uses; with less than 1 the steps shrink like 1/√t, and the result is the

@@ -1,0 +1,39 @@
+"""Sums of matrix products in single precision."""
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginrank._utils.threads import serial_blas
+from marginrank._utils.types import Floats
+
+Singles = NDArray[np.float32]
+
+ROWS_PER_BLOCK = 2048  # few enough to keep the digits of a sum in single precision
+COLUMNS_PER_STRIP = 256  # that one thread computes
+
+
+def sum_of_products(
+    blocks: Iterable[tuple[Singles, Singles]], n_columns: int, threads: int
+) -> Floats:
+    """Return Σ RᵀS over blocks (R, S), if the sum is symmetric; blocks are added in double."""
+    result = np.zeros((n_columns, n_columns))
+
+    def add_strip(left: Singles, right: Singles, first: int) -> None:
+        # The upper triangle, in strips of fixed width: the same sums for any number of threads.
+        last = min(first + COLUMNS_PER_STRIP, n_columns)
+        # In the thread, because some libraries have limits per thread. Infinity is a result.
+        with serial_blas(), np.errstate(over="ignore", invalid="ignore"):
+            result[:last, first:last] += left[:, :last].T @ right[:, first:last]
+
+    starts = range(0, n_columns, COLUMNS_PER_STRIP)
+    with ThreadPoolExecutor(threads) as pool:
+        for left, right in blocks:
+            list(pool.map(partial(add_strip, left, right), starts))
+    for first in starts:
+        strip = slice(first, first + COLUMNS_PER_STRIP)
+        result[strip, :first] = result[:first, strip].T
+    return result
