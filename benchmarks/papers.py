@@ -21,6 +21,8 @@ from paper_sections.data_sets import data_sets
 from paper_sections.pointwise import accuracy, selection, trees
 from paper_sections.programs import ProgramError, programs
 from paper_sections.prsvm import auc, losses
+from paper_sections.quality import quality
+from paper_sections.sparse_clicks import sparse
 from paper_sections.study import Study
 from paper_sections.tree_rank_svm import growth
 
@@ -29,8 +31,10 @@ SECTIONS = {
     "selection": selection,
     "trees": trees,
     "convergence": convergence,
+    "quality": quality,
     "counting": counting,
     "adjacent": adjacent,
+    "sparse": sparse,
     "losses": losses,
     "auc": auc,
     "growth": growth,

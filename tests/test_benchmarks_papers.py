@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from marginrank import RankingData, RankSVM, dump_letor, load_letor, make_ranking, metrics
+from marginrank.fit.linear import Parameters, make_objective
 
 SCRIPT = Path(__file__).parents[1] / "benchmarks" / "papers.py"
 # Trains as LIBLINEAR-ranksvm and SVM^rank do, and takes their arguments.
@@ -155,3 +156,16 @@ def test_real_data_give_the_figures_of_papers_1_and_5(real_folder, stand_in, tmp
         at = curve["grid"].index(C)
         assert curve["test"][at] == pytest.approx(value, abs=2.5e-3)
         assert curve["valid"][at] > max(curve["valid"]) - 7e-3
+
+
+def test_direct_counting_multiplies_as_the_kernels_do(monkeypatch):
+    monkeypatch.syspath_prepend(str(SCRIPT.parent))
+    from paper_sections.direct_counting import DirectCounting
+
+    rng = np.random.default_rng(0)
+    for n_levels in (2, 5, 40, None):
+        X, y, _ = make_ranking(1, 200, 3, n_levels=n_levels, random_state=0)
+        point = make_objective(RankingData(X, y, group=[200]), Parameters()).at(rng.normal(size=3))
+        scores, u = np.asarray(point.scores), rng.normal(size=200)
+        expected = np.asarray(point.hess_vec_scores(u))
+        np.testing.assert_allclose(DirectCounting(y, scores).hess_vec(u), expected, atol=1e-9)
