@@ -1,4 +1,4 @@
-"""Peak memory of the process, which is Linux's to tell."""
+"""Peak memory of the process, as Linux reports it."""
 
 import threading
 import time
@@ -21,7 +21,7 @@ def anonymous_bytes() -> int:
 
 
 class MemoryWatch(threading.Thread):
-    """Looks again and again at the anonymous memory of this process."""
+    """Polls the anonymous memory of this process."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)

@@ -1,10 +1,10 @@
-"""Additive rankers against lines and trees: the tables of docs/learners/additive.md.
+"""Additive models against linear models and trees: the tables of docs/learners/additive.md.
 
     MARGINRANK_DATA=folder python benchmarks/additive.py quality [--splits 10] [--quick]
     python benchmarks/additive.py speed [--documents 240000] [--json results.json]
 
 quality: on every data set and split, each learner chooses its parameters on validation queries, by
-NDCG@10, and is judged on test queries. MQ2008 and OHSUMED have the five folds of LETOR; the others
+NDCG@10, and is evaluated on test queries. MQ2008 and OHSUMED have the five folds of LETOR; others
 are divided at random, 60, 20 and 20 of 100 queries, as often as --splits says. California housing
 is one query, divided into random queries of 100 documents, with labels by quintiles of the price.
 querywise has relevances from 0 to 1, rounded to labels from 0 to 4. RankSVM and AdditiveRankSVM
@@ -17,8 +17,8 @@ and fit.
 speed: a product with one thread and with all, a fit to tol=1e-4 and the memory of a fit, against
 RankSVM on the same float32 data and against their limits. Products of both learners take turns, by
 the best of many, in time of the processor and on the wall. Memory is the peak of anonymous memory
-above the data in a process of its own, in bytes a value of X. What RankSVM takes is O(l), and the
-sample of the preconditioner has one size for all data: both are taken off.
+above the data in a process of its own, in bytes per value of X, less the O(l) memory of RankSVM and
+the sample of the preconditioner, whose size does not depend on the data.
 """
 
 import argparse
@@ -77,7 +77,7 @@ def mean_precision(data: RankingData, scores: Any) -> float:
 
 
 def choose(fold: Fold, fits: Iterator[tuple[Callable[[Any], Any], int]]) -> Judged:
-    """Fit one model after the other, and judge the one that is best on validation queries."""
+    """Fit one model after the other, and evaluate the best on validation queries."""
     begin = time.process_time()
     best: Any = None
     for predict, numbers in fits:
@@ -225,7 +225,7 @@ def dense(fold: Fold) -> Fold:
 
 
 def quality(folder: Path, n_splits: int, *, quick: bool) -> dict[str, Any]:
-    """Judge all learners on all data, and print a line each."""
+    """Evaluate all learners on all data, and print one line each."""
     found: dict[str, Any] = {}
     for name, folds in data_sets(folder, n_splits).items():
         splits = [dense(fold) for fold in folds()][: 1 if quick else None]
@@ -280,7 +280,7 @@ def timed_data(n_documents: int) -> RankingData:
 
 
 def product_ratio(data: RankingData, n_jobs: int | None, times: int) -> Seconds:
-    """Return how much longer a product with curves takes than one with lines, and print it."""
+    """Return and print the time of an additive product relative to a linear one."""
     rng = np.random.default_rng(0)
     parameters = AdditiveParameters(n_jobs=n_jobs)
     objectives = (
@@ -303,7 +303,7 @@ def product_ratio(data: RankingData, n_jobs: int | None, times: int) -> Seconds:
 
 
 def fit_ratio(data: RankingData, times: int) -> Seconds:
-    """Return how much longer a fit takes than that of lines, and print it."""
+    """Return and print the time of an additive fit relative to a linear one."""
     fits = [partial(kind(**FIT, n_jobs=1).fit, data) for kind in (AdditiveRankSVM, RankSVM)]
     curves, line = best_in_turns(fits, times)
     ratio = curves.over(line)
@@ -344,7 +344,7 @@ def bytes_a_value(n_documents: int) -> float:
     found = (curves - line - sample) / (136 * n_documents)
     print(
         f"memory: {curves / 1e6:.0f} MB above the data, of which {line / 1e6:.0f} MB are O(l) and "
-        f"{sample / 1e6:.0f} MB the preconditioner's: {found:.2f} bytes a value (limit "
+        f"{sample / 1e6:.0f} MB the preconditioner's: {found:.2f} bytes per value (limit "
         f"{MEMORY_LIMIT})"
     )
     return found
@@ -357,7 +357,7 @@ def speed(n_documents: int) -> dict[str, Any]:
         "product, 1 thread": product_ratio(data, 1, 40)._asdict(),
         "product, all threads": product_ratio(data, None, 40)._asdict(),
         "fit": fit_ratio(data, 3)._asdict(),
-        "bytes a value": bytes_a_value(n_documents),
+        "bytes per value": bytes_a_value(n_documents),
     }
 
 

@@ -4,8 +4,8 @@
 
 Both read the same store, of float32 features, 136 by default, and come to the same optimum. The
 workers have one thread each, the single process as many threads as there are workers. Seconds are
-given for loading and for the fit, of the fastest of a few; "round trips" are waits of the client
-for what tasks tell.
+given for loading and for the fit, the fastest of a few runs; "round trips" count how often the
+client waits for results of tasks.
 """
 
 import argparse
@@ -52,7 +52,7 @@ class RoundTrips:
         self.seconds = 0.0
 
     def fetch(self, client: Client, futures: Any) -> Any:
-        """Wait for what tasks tell."""
+        """Wait for the results of tasks."""
         start = time.perf_counter()
         found = fetch(client, futures)
         self.count += 1

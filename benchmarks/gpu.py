@@ -148,8 +148,8 @@ def describe(device: str) -> str:
     """Return the function that reports a run."""
     name = platform.processor() or platform.machine()
     if device.startswith("cuda"):
-        card = torch.cuda.get_device_properties(torch.device(device))
-        name = f"{card.name}, {card.total_memory / 1e9:.0f} GB"
+        gpu = torch.cuda.get_device_properties(torch.device(device))
+        name = f"{gpu.name}, {gpu.total_memory / 1e9:.0f} GB"
     return f"{device}: {name}; PyTorch {torch.__version__}; {torch.get_num_threads()} threads"
 
 

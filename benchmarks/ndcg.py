@@ -1,9 +1,9 @@
-"""NDCG as the goal on real data: the table of docs/learners/ndcg.md.
+"""NDCG as the objective on real data: the table of docs/learners/ndcg.md.
 
     MARGINRANK_DATA=folder python benchmarks/ndcg.py [--json FILE] [--only NAME …] [--quick]
 
 Each set is divided at random, by query, into three fifths to learn from, one to choose C by, and
-one to judge the model on, ten times. C is the one of a grid that ranks validation queries best, for
+one for evaluation, ten times. C is the one of a grid that ranks validation queries best, for
 every learner by itself. Differences are to pair_cost="ndcg", paired by division, with their
 standard error. California housing is one query; it is dealt out into queries of 40, with prices in
 100,000 dollars as labels. "listed" has the rounds of objective="ndcg@10" on listed pairs that weigh
@@ -43,7 +43,7 @@ BASE = "pair_cost=ndcg"
 
 
 class Division(NamedTuple):
-    """Data to learn from, to choose C by, and to judge the model on."""
+    """Data for training, for the selection of C, and for evaluation."""
 
     train: RankingData
     valid: RankingData

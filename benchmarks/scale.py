@@ -5,7 +5,7 @@
 A store of --gb gigabytes of float32 (136 features, queries of about 100 documents) is made in
 --folder. Every run is a process of its own, that begins with nothing of X in the page cache:
 
-    idle       the reader alone, nobody computes
+    idle       the reader alone, without a fit
     memory     all in memory
     streamed   X on disk, under RLIMIT_DATA = --limit
     threads    the same with one thread; the bits must be the same
@@ -73,7 +73,7 @@ def make_store(folder: Path, n_bytes: float) -> None:
 
 
 def touch_memory(n_bytes: int) -> None:
-    """Have the system find some memory, which it then has at hand."""
+    """Touch memory once, so that the system has it ready."""
     np.empty(n_bytes, dtype=np.uint8)[:: mmap.PAGESIZE] = 1
 
 
@@ -97,7 +97,7 @@ def cached_bytes(path: Path) -> int:
 
 
 def run_idle(store: str) -> dict:
-    """Read all blocks while nobody computes."""
+    """Read all blocks without a fit."""
     data = open_stored(store, verify=False)
     plan = make_plan(data.queries.offsets, data.X.memory_before)
     with FeatureReader(data.X, plan.block_rows, pinned_bytes=0, threads=2) as reader:
@@ -111,7 +111,7 @@ def run_idle(store: str) -> dict:
 
 
 def run_fit(store: str, limit: int | None, threads: int, hard: bool) -> dict:
-    """Fit, and tell all there is to tell."""
+    """Fit, and return times, memory and the weights."""
     matrices = []
 
     class Watched(inputs.StreamedMatrix):
@@ -183,7 +183,7 @@ def judge(runs: dict, limit: int, n_bytes: int) -> dict:
 
 
 def main() -> None:
-    """Make the store, run everything, and print what came out."""
+    """Make the store, run all parts, and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gb", type=float, default=6.0)
     parser.add_argument("--limit", default="2GB")

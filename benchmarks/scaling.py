@@ -3,7 +3,7 @@
     MARGINRANK_DATA=folder python benchmarks/scaling.py [--json results.json] [--quick]
 
 For each data set and scale, C is the one of a grid that ranks validation queries best, by NDCG@10;
-the model with it is judged on test queries. MQ2008 and OHSUMED have the five folds of LETOR, and
+the model with it is evaluated on test queries. MQ2008 and OHSUMED have the five folds of LETOR, and
 figures are means over these. The sample of MSLR and LightGBM's example have a training and a test
 part, which change places in a second fold; every fifth query of the training part validates.
 California housing is one query whose labels are prices, divided at random, and C is chosen by
@@ -30,7 +30,7 @@ SEED = 0
 
 
 class Fold(NamedTuple):
-    """Data to learn from, to choose C by, and to judge the model on."""
+    """Data for training, for the selection of C, and for evaluation."""
 
     train: RankingData
     valid: RankingData

@@ -31,6 +31,7 @@ from marginrank.plots import (
     plot_learning_curve,
     plot_path,
     plot_search,
+    plot_weights,
 )
 
 
@@ -305,3 +306,21 @@ def test_importance_is_the_spread_inside_queries():
     added = np.array([np.interp(X[:, k], *model.curves[k][:2]) for k in range(2)]).T
     inside = [added[qid == q] - added[qid == q].mean(axis=0) for q in np.unique(qid)]
     np.testing.assert_allclose(found.spread, np.sqrt((np.vstack(inside) ** 2).mean(axis=0)))
+
+
+def test_weights_are_bars_with_standard_errors():
+    X, y, qid = make_ranking(40, 15, 6, random_state=0)
+    frame = pd.DataFrame(X * [1, 10, 1, 1, 1, 1], columns=[*"abcde", "$f$"])
+    model = RankSVM(C=0.1, scale="query").fit(frame, y, qid=qid)
+    effects, stderr = model.coef_ * model.scale_, model.coef_stderr(frame, y, qid=qid)
+    ax = plot_weights(model, stderr, top=4)
+    largest = np.argsort(-abs(effects))[:4]
+    np.testing.assert_array_equal([bar.get_width() for bar in ax.patches], effects[largest])
+    (lines,) = (c.lines[2][0].get_segments() for c in ax.containers if hasattr(c, "has_xerr"))
+    widths = [line[1, 0] - line[0, 0] for line in lines]
+    np.testing.assert_allclose(widths, 2 * (stderr * model.scale_)[largest])
+    labels = [label.get_text() for label in ax.get_yticklabels()]
+    assert labels == [frame.columns[j] for j in largest]
+    FigureCanvasAgg(ax.figure).draw()
+    plain = plot_weights(RankSVM(C=0.1).fit(X, y, qid=qid).to_linear_model())
+    assert (len(plain.patches), plain.get_xlabel()) == (6, "weight")

@@ -35,7 +35,7 @@ auto descend(const Array2<double>& H, const Array1<double>& u, const Array1<doub
 void bind_coordinate_descent(nb::module_& m) {
   m.def("coordinate_descent", &descend, "H"_a, "u"_a, "residual"_a, "l1"_a, "l2"_a, "positive"_a,
         "max_passes"_a, "tol"_a,
-        "Minimise u'Hu / 2 - b'u + l1 |u|_1 + l2 |u|^2 / 2, given u and b - Hu.");
+        "Minimize u'Hu / 2 - b'u + l1 |u|_1 + l2 |u|^2 / 2, given u and b - Hu.");
 }
 
 }  // namespace marginrank

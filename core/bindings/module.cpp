@@ -14,7 +14,7 @@ void bind_instruction_sets(nb::module_& m) {
   m.def("instruction_sets", &instruction_sets,
         "Variants of the kernels that this machine can run; the last is in use.");
   m.def("compiled_instruction_sets", &compiled_instruction_sets,
-        "Variants of the kernels that were compiled, for whichever machine.");
+        "Variants of the kernels that were compiled, for any machine.");
   m.def(
       "use_instruction_set",
       [](const std::string& name) {

@@ -88,7 +88,7 @@ Pairs Pairs::of_levels(Index n_rows, Array1<Index> offsets, std::optional<Array1
   const std::size_t l = level.size();
   set_documents(problem, n_rows, l, offsets, rows, query_weight, margin, pieces);
   require(n_levels.size() == query_weight.size(), "n_levels must have one entry per query");
-  require(preferred.has_value() == other.has_value(), "preferred and other come together");
+  require(preferred.has_value() == other.has_value(), "preferred and other must be given together");
   require(!preferred || (preferred->shape(0) == l && other->shape(0) == l &&
                          preferred->shape(1) == other->shape(1) && preferred->shape(1) > 0),
           "preferred and other must be documents x rank");
@@ -126,7 +126,7 @@ void bind_pairs(nb::module_& m) {
       .def_static("of_list", &Pairs::of_list, nb::kw_only(), "n_rows"_a, "offsets"_a,
                   "rows"_a.none(), "incidence"_a, "query_weight"_a, "margin"_a.none(), "pieces"_a);
 
-  nb::class_<Point>(m, "Point", "What a vector of scores leaves for Hessian-vector products.");
+  nb::class_<Point>(m, "Point", "Order and windows at some scores, for Hessian-vector products.");
 }
 
 }  // namespace marginrank

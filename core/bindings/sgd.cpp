@@ -68,7 +68,7 @@ Index run(SgdState& state, const Matrix& X, const Pairs& pairs, const Pairs& cur
   require(state.n_features == X.n_columns(),
           "the matrix and the state must have the same number of features");
   for (std::size_t k = 0; k < order.size(); ++k) {
-    require(order(k) >= 0 && order(k) < n_queries, "order names no query");
+    require(order(k) >= 0 && order(k) < n_queries, "order must hold numbers of queries");
   }
   const GilReleased released;
   return X.visit([&](const auto& view) {
@@ -148,12 +148,12 @@ SgdState from_fields(const nb::dict& fields) {
 }  // namespace
 
 void bind_sgd(nb::module_& m) {
-  nb::class_<SgdOptions>(m, "SgdOptions", "How long steps are, and the weight of |w|^2 / 2.")
+  nb::class_<SgdOptions>(m, "SgdOptions", "Step sizes, and the weight of |w|^2 / 2.")
       .def(nb::new_(&make_options), nb::kw_only(), "ridge"_a, "total"_a, "rate"_a, "offset"_a,
            "power"_a);
 
-  nb::class_<SgdState>(m, "SgdState", "What stochastic gradient steps leave for the next ones.")
-      // Not nb::new_: what is unpickled is made without arguments.
+  nb::class_<SgdState>(m, "SgdState", "State of stochastic gradient descent between steps.")
+      // Not nb::new_: unpickling makes an object without arguments.
       .def(
           "__init__",
           [](SgdState* state, Index n_features, bool full, Index first_batch) {
@@ -179,7 +179,7 @@ void bind_sgd(nb::module_& m) {
       .def_prop_ro("batch_weight", [](const SgdState& state) { return state.batch.weight; })
       .def_prop_ro("event_is_due", &SgdState::event_is_due)
       .def("run", &run, "X"_a, "pairs"_a, "curved"_a, "weight"_a, "order"_a, "options"_a,
-           "threads"_a, "Steps over queries until the next event; how many queries were done.")
+           "threads"_a, "Take steps over queries until the next event; return how many were done.")
       .def("step", &SgdState::step, "options"_a, "A step over what the batch holds.")
       .def("scale_curvature", &SgdState::scale_curvature, "share"_a,
            "Keep a share of the Hessians so far.")

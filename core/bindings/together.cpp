@@ -139,9 +139,9 @@ auto transpose_dot_together(const Matrix& X, const std::vector<const Pairs*>& pa
 
 void bind_together(nb::module_& m) {
   m.def("evaluate_together", &evaluate_together, "X"_a, "pairs"_a, "w"_a, "likes"_a, "threads"_a,
-        "What evaluate gives, for several pairs on the same documents; one sweep over X.");
+        "The results of evaluate for several pairs on the same documents; one sweep over X.");
   m.def("hess_vec_together", &hess_vec_together, "X"_a, "points"_a, "v"_a, "threads"_a,
-        "What hess_vec gives, for several points on the same documents; one sweep over X.");
+        "The results of hess_vec for several points on the same documents; one sweep over X.");
   m.def("dot_together", &dot_together, "X"_a, "pairs"_a, "v"_a, "threads"_a,
         "X v for several pairs on the same documents; one sweep over X.");
   m.def("transpose_dot_together", &transpose_dot_together, "X"_a, "pairs"_a, "z"_a, "threads"_a,

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from marginrank.io.chunks import iter_letor
     from marginrank.io.letor import dump_letor, load_letor
     from marginrank.io.pair_text import load_pairs
+    from marginrank.io.trec_text import dump_run, load_qrels, load_run
     from marginrank.metrics.feature_ranking import rank_features
     from marginrank.models.fit_report import Iteration, StopReason
     from marginrank.models.serving import LinearScorer
@@ -54,12 +55,15 @@ __all__ = [
     "as_linear_model",
     "cross_validate_ranking",
     "dump_letor",
+    "dump_run",
     "iter_letor",
     "learning_curve_ranking",
     "linear_path",
     "load_letor",
     "load_model",
     "load_pairs",
+    "load_qrels",
+    "load_run",
     "make_ranking",
     "metrics",
     "rank_features",
@@ -72,11 +76,14 @@ _MODULES = {name: "marginrank.estimators" for name in __all__ if name != "metric
     "RankingData": "marginrank.data",
     "StopReason": "marginrank.models.fit_report",
     "dump_letor": "marginrank.io.letor",
+    "dump_run": "marginrank.io.trec_text",
     "iter_letor": "marginrank.io.chunks",
     "learning_curve_ranking": "marginrank.selection.learning_curve",
     "linear_path": "marginrank.selection.paths",
     "load_letor": "marginrank.io.letor",
     "load_pairs": "marginrank.io.pair_text",
+    "load_qrels": "marginrank.io.trec_text",
+    "load_run": "marginrank.io.trec_text",
     "make_ranking": "marginrank.data",
     "rank_features": "marginrank.metrics.feature_ranking",
     "sparse_path": "marginrank.selection.paths",

@@ -67,6 +67,54 @@ def plot_feature_ranking(ranking: "FeatureRanking", *, top: int = 20, ax: Any = 
     return ax
 
 
+def plot_weights(model: Any, stderr: Any = None, *, top: int = 20, ax: Any = None) -> Any:
+    """Draw the largest weights of a linear model as bars, with standard errors if given.
+
+    If features were scaled, the bars are weight × scale, which can be compared with each other.
+
+    Parameters
+    ----------
+    model : fitted linear estimator or LinearModel
+        The weights.
+    stderr : array-like of shape (n_features,), optional
+        From :meth:`RankSVM.coef_stderr`; drawn as lines of one standard error to both sides.
+    top : int, default=20
+        Number of weights to show.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; by default axes of a new figure, ``ax.figure``.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> from marginrank import RankSVM, make_ranking
+    >>> from marginrank.plots import plot_weights
+    >>> X, y, qid = make_ranking(n_queries=20, n_features=5, random_state=0)
+    >>> model = RankSVM(scale="query").fit(X, y, qid=qid)
+    >>> ax = plot_weights(model, model.coef_stderr(X, y, qid=qid), top=3)
+    >>> len(ax.patches), ax.get_xlabel()
+    (3, 'weight × scale ± standard error')
+    """
+    plain = model.to_linear_model() if hasattr(model, "to_linear_model") else model
+    scale = np.ones(plain.n_features) if plain.scale is None else plain.scale
+    effects = plain.coef * scale
+    shown = np.argsort(-np.abs(effects), kind="stable")
+    shown = shown[: check_integer("top", top, at_least=1)]
+    if ax is None:
+        ax = _new_axes(6.4, 1.2 + 0.25 * len(shown))
+    errors = None if stderr is None else (np.asarray(stderr) * scale)[shown]
+    rows = range(len(shown))
+    ax.barh(rows, effects[shown], xerr=errors)
+    ax.set_yticks(rows, [name_of(j, plain.feature_names) for j in shown], parse_math=False)
+    ax.set_ylim(len(shown) - 0.5, -0.5)  # the largest at the top
+    ax.axvline(0, color="black", linewidth=1)
+    what = "weight" if plain.scale is None else "weight × scale"
+    ax.set_xlabel(what if errors is None else f"{what} ± standard error")
+    return ax
+
+
 def plot_path(path: "ModelPath", *, ax: Any = None) -> Any:
     """Draw the weights of a path against C or the radius, on a logarithmic scale.
 

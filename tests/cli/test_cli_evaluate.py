@@ -174,12 +174,12 @@ def test_what_ties_decide_is_said(invoke, tied):
     done = invoke(*command)
     scores = np.ones(12)
     average = metrics.ndcg(data.y, scores, qid=data.qid, k=2, ties="average")
-    lines = [line for line in done.stdout.splitlines() if line.startswith("ties decide")]
+    lines = [line for line in done.stdout.splitlines() if line.startswith("ties change")]
     assert lines[0] == (
-        f"ties decide up to {1 - average:.4f} of ndcg@2 (input order: 1.0000, averaged: "
+        f"ties change ndcg@2 by up to {1 - average:.4f} (input order: 1.0000, averaged: "
         f"{average:.4f})"
     )
-    assert [line.split(" of ")[1].split(" ")[0] for line in lines] == [
+    assert [line.split()[2] for line in lines] == [
         "ndcg@2",
         "average_precision",
         "err",
@@ -203,9 +203,10 @@ def test_scores_without_ties_are_not_spoken_of(invoke, tied):
 def test_ties_are_said_by_compare_and_train_too(invoke, tied):
     sides = ("--scores-a", tied / "same.txt", "--scores-b", tied / "good.txt")
     done = invoke("compare", tied / "d.txt", *sides)
-    lines = [line for line in done.stdout.splitlines() if line.startswith("ties decide")]
+    lines = [line for line in done.stdout.splitlines() if line.startswith("ties change")]
     assert len(lines) == 1
-    assert " of ndcg@10 of a (input order: 1.0000, averaged: " in lines[0]
+    assert lines[0].startswith("ties change ndcg@10 of a by ")
+    assert "(input order: 1.0000, averaged: " in lines[0]
     flags = ("--model", tied / "m.json", "-C", "1e-9", "--valid", tied / "d.txt")
     done = invoke("train-sparse", tied / "d.txt", *flags)
-    assert " of ndcg@10 (input order: 1.0000, averaged: " in done.stdout
+    assert "ties change ndcg@10 by " in done.stdout

@@ -216,7 +216,7 @@ REFUSED = {
     "features as a string": ({}, {"features": "a"}, r"features='a' must be a list"),
     "no features": ({}, {"features": []}, r"no column left"),
     "label as feature": ({}, {"features": ["a", "label"]}, r"'label' is the label"),
-    "feature twice": ({}, {"features": ["a", "b", "a"]}, r"features has 'a' twice"),
+    "feature twice": ({}, {"features": ["a", "b", "a"]}, r"features lists 'a' twice"),
     "id as feature": (
         {"docid": np.array([1, 2, 2**53 + 1, 3, 4])},
         {},

@@ -259,7 +259,7 @@ def test_errors_name_the_fold():
     with pytest.raises(RuntimeError, match="query 5 is missing") as caught:
         cross_validate_ranking(Failing(), X, Y, qid=IDS, cv=3)
     without_5 = next(f.number for f in FOLDS if 5 in RankingData(X, Y, IDS).qid[f.test])
-    assert caught.value.__notes__ == [f"This was in fold {without_5}."]
+    assert caught.value.__notes__ == [f"The error occurred in fold {without_5}."]
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def test_the_same_bits_for_any_number_of_threads(threads):
         ("a:1,a:-1", "monotonic_cst='a:1,a:-1' .*twice"),
         ({np.True_: 1}, "monotonic_cst="),
         ({"b": 1}, "monotonic_cst='b' is categorical"),
-        ({"a": 1, 0: -1}, "monotonic_cst=0 is listed twice"),
+        ({"a": 1, 0: -1}, "monotonic_cst=0 is listed with both signs"),
         ([1, 0, 0], r"monotonic_cst=\[1, 0, 0\] has 3 entries for 2 features"),
         ([2, 0], r"monotonic_cst=\[2, 0\]"),
     ],

@@ -9,6 +9,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marginrank import (
+    AdditiveRankSVMCV,
     RankingData,
     RankSVM,
     RankSVMCV,
@@ -382,3 +383,28 @@ def test_the_selection_is_that_of_closer_fits_up_to_ties(normalization, monkeypa
     moved = np.abs(means(usual) - means(closer)).max()
     assert moved < 2e-3
     assert means(closer)[usual.best_index_] >= means(closer).max() - 2.0 * moved
+
+
+def test_leave_one_out_scores_each_query_without_it():
+    X, y, qid = make_ranking(20, 15, 5, random_state=3)
+    model = RankSVMCV(Cs=[1e-3, 1e-2, 1e-1], cv="loo").fit(X, y, qid=qid)
+    folds = RankSVMCV(Cs=[1e-3, 1e-2, 1e-1], cv=20).fit(X, y, qid=qid)  # one query each
+    assert model.n_splits_ == 1
+    np.testing.assert_allclose(
+        model.cv_results_["mean_test_score"], folds.cv_results_["mean_test_score"], atol=2e-3
+    )
+    assert model.best_params_ == folds.best_params_
+    assert model.coef_.tolist() == folds.coef_.tolist()
+
+
+def test_leave_one_out_needs_one_smooth_fit_without_folds():
+    X, y, qid = make_ranking(5, 10, 3, random_state=0)
+    for model, message in (
+        (RankSVMCV(cv="loo", rule="one_se"), "rule='one_se' requires folds .* cv='loo'"),
+        (RankSVMCV(cv="loo", loss="hinge"), "loss='hinge' has no curvature"),
+        (SparseRankSVMCV(cv="loo"), "cv='loo' is for RankSVMCV"),
+        (AdditiveRankSVMCV(cv="loo"), "cv='loo' is for RankSVMCV"),
+        (RankSVMCV(cv="LOO"), "cv='LOO' must be a number of folds, .*'loo' in RankSVMCV"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.fit(X, y, qid=qid)

@@ -44,7 +44,7 @@ def test_rows_bytes_sweeps_and_gap():
     progress.on_iteration(iteration(1, 1.0, 1e-2))
     assert (progress.rows_read, progress.bytes_read) == (300, 9_000_000_000)
     assert (
-        progress.status == "train  iteration 1  objective 2  gap 1.0e+00  sweeps 4.0  read 9.0 GB"
+        progress.status == "train  iteration 1  objective 2  gap 1.0e+00  passes 4.0  read 9.0 GB"
     )
 
 
@@ -97,7 +97,7 @@ def test_parts_and_workers():
         progress.on_read(25, 0)
     workers.pop(0)
     progress.on_iteration(iteration(1, 1.0, 1e-2))
-    assert progress.status.endswith("sweeps 4.0  parts 4  workers 3")
+    assert progress.status.endswith("passes 4.0  parts 4  workers 3")
 
 
 def test_a_printed_iteration(capsys):

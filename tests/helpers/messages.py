@@ -3,7 +3,8 @@
     python tests/helpers/messages.py [--draw 40] [--seed 0] [--docstrings]
 
 Messages are found in the source: the arguments of raised exceptions, warnings, `Message`, the help
-of parameters and flags, and the text of commands. Values that are filled in are shown as {…}.
+of parameters and flags, and the text of commands. Values that are filled in are shown as {…}; the
+parts of a message with mentions of parameters are joined. Templates of exported code are left out.
 --docstrings prints the docstrings of public names instead; --draw prints a random part of the list.
 """
 
@@ -15,6 +16,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "src" / "marginrank"
 SHORTEST = 3  # words; less is a name or a unit
+JOINED = {"Message", "ParameterError"}  # calls whose arguments are parts of one message
 
 
 def messages() -> Iterator[tuple[str, str]]:
@@ -27,12 +29,15 @@ def messages() -> Iterator[tuple[str, str]]:
             if id(node) in documented | inside:
                 continue
             text = text_of(node)
-            if text is not None and len(text.split()) >= SHORTEST:
+            is_template = text is not None and "\n" in text and "export" in path.parts
+            if text is not None and not is_template and len(text.split()) >= SHORTEST:
                 yield f"{path.relative_to(PACKAGE.parent)}:{node.lineno}", text
 
 
 def text_of(node: ast.AST) -> str | None:
-    """Return the text of a string or an f-string, or None."""
+    """Return the text of a string, an f-string or a message of several parts, or None."""
+    if is_joined(node):
+        return "".join(text_of(part) or "{" + ast.unparse(part) + "}" for part in node.args)
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
@@ -47,9 +52,13 @@ def field(part: ast.AST) -> str:
     return ast.unparse(part.value) if isinstance(part, ast.FormattedValue) else "…"
 
 
+def is_joined(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and getattr(node.func, "id", "") in JOINED
+
+
 def parts_of(node: ast.AST) -> list[ast.AST]:
-    """Return the strings that an f-string consists of."""
-    return [*ast.walk(node)][1:] if isinstance(node, ast.JoinedStr) else []
+    """Return the strings that an f-string or a message consists of."""
+    return [*ast.walk(node)][1:] if isinstance(node, ast.JoinedStr) or is_joined(node) else []
 
 
 def docstring_nodes(tree: ast.AST) -> Iterator[ast.Constant]:

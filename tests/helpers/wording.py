@@ -22,22 +22,24 @@ RULES_PAGE = "docs/writing.md"  # quotes the words that it rules out
 
 # A pattern, and what to write instead.
 RULES = {
-    r"\b(?:an?|one) (?!(?:of|in|to|for|with|by|as|from|on|at|than|or|and|is|has|if|that|such) )"
+    r"\b(?:[Aa]n?|[Oo]ne) "
+    r"(?!(?:of|in|to|for|with|by|as|from|on|at|than|or|and|is|has|if|that|such) )"
     r"[a-z-]+ an? (?!few |lot |little )[a-z]+": 'say "per" or "for each"',
     r"\b(?:is|are) to be had\b": 'say "is available"',
     r"\bthose of\b": "name the noun",
     r"\b(?:Return|Returns|return|returns) (?:what|whatever|those)\b": "name what is returned",
     r"^\"\"\"(?:What|Who|Whatever|Those|How) ": "begin with a noun, or with what is returned",
     r"\bTells? (?:whether|what|how|which)\b": 'say "Return True if" or "Whether"',
-    r"\b(?:on|for|of|without|with) (?:a|the) card\b": 'say "GPU"',
+    r"\bbytes an? (?:document|entry|feature|pair|query|row|value)": 'say "per"',
+    r"\b[Cc]ards?\b": 'say "GPU"',
     r"\b[Rr]efus(?:e|es|ed|al)\b": 'say "raise", "reject" or "unsupported"',
     r"\bin the place of\b": 'say "instead of"',
     r"\bwithout a word\b": 'say "silently"',
     r"\bis no (?:number|flag|word|part|model|name|file) (?:to|of|that)\b": 'say "is not"',
     r"\b(?:last word|look at the keyboard|is to be read|are to be read)\b": "say it plainly",
     r", relatively\b": 'say "relative …"',
-    r"\w*(?:normal|minim|maxim|optim|regular|factor|initial|standard|summar|penal|general|random|"
-    r"vector|recogn|organ|visual)is(?:e|ed|er|ers|es|ing|ation|ations)\b": "spell it with z",
+    r"(?i)\w*(?:normal|minim|maxim|optim|regular|factor|initial|standard|summar|penal|general|"
+    r"random|vector|recogn|organ|visual)is(?:e|ed|er|ers|es|ing|ation|ations)\b": "spell it with z",
     r"\b(?:behaviour|colour|neighbour|favour|centre|centred|labelled|judgement|grey)s?\b": (
         "use American spelling"
     ),

@@ -267,7 +267,7 @@ def test_random_text_is_bit_by_bit_what_it_is_read_as(tmp_path, small_blocks, se
     ("column", "values", "said"),
     [
         ("w", [1.0, 1.0, -2.0], r"sample_weight\[2\] is -2; weights must be zero or more"),
-        ("v", [1.0, 1.0, 2.0], r"query_weight\[2\] differs from another document"),
+        ("v", [1.0, 1.0, 2.0], r"query_weight\[2\] differs"),
         ("qid", [[1], [1], [2]], "qid must hold hashable values"),
     ],
 )

@@ -112,7 +112,7 @@ def test_a_number_stands_for_all_documents(scorer):
 def test_columns_that_are_not_there_are_named(scorer):
     columns = columns_of(documents())
     del columns["bm25"], columns["the year"]
-    with pytest.raises(ValueError, match="the feature 'bm25' and 1 more of the model is missing"):
+    with pytest.raises(ValueError, match="'bm25' and 1 more"):
         scorer.rank_one(columns)
 
 
@@ -221,7 +221,7 @@ def test_two_columns_of_one_name_are_refused(scorer):
 
 
 def test_arrow_arrays_of_numbers_are_refused(scorer):
-    with pytest.raises(ValueError, match="an Arrow array of double has no features"):
+    with pytest.raises(ValueError, match="Arrow array of double"):
         scorer.scores(pa.array([1.0]))
     nulls = pa.array([[1.0, 2.0, 3.0, 4.0], None], pa.list_(pa.float64(), 4))
     with pytest.raises(ValueError, match="the Arrow array has nulls"):
@@ -270,7 +270,7 @@ def test_data_frames_are_read_by_name(scorer):
     X = documents()
     frame = pandas.DataFrame(X, columns=NAMES)
     np.testing.assert_array_equal(scorer.scores(frame[NAMES[::-1]]), scorer.scores(columns_of(X)))
-    with pytest.raises(ValueError, match="the feature 'bm25' of the model is missing"):
+    with pytest.raises(ValueError, match="missing features: 'bm25'"):
         scorer.scores(frame.rename(columns={"bm25": "other"}))
     nameless = LinearScorer(LinearModel(COEF, {}))
     np.testing.assert_array_equal(nameless.scores(frame), nameless.scores(X))

@@ -209,13 +209,13 @@ def test_costs_by_label():
 
 def test_means_over_folds():
     scores = np.array([[0.5, 0.7, np.nan, 0.9], [0.1, 0.1, np.nan, 0.1]])
-    with pytest.warns(UserWarning, match="auc has no value on fold 3 of 4, which is left out"):
+    with pytest.warns(UserWarning, match="auc .*fold 3 of 4"):
         mean, error = over_folds(scores, "auc")
     np.testing.assert_allclose(mean, [0.7, 0.1])
     np.testing.assert_allclose(error, [0.2 / np.sqrt(3), 0.0], atol=1e-15)
-    with pytest.warns(UserWarning, match="auc has no value on folds 3, 5 of 5, which are left"):
+    with pytest.warns(UserWarning, match="auc .*folds 3, 5 of 5"):
         over_folds(np.append(scores[0], np.nan), "auc")
-    with pytest.raises(ValueError, match="auc has no value on any fold"):
+    with pytest.raises(ValueError, match=r"auc .*every fold"):
         over_folds(scores[:, [2]], "auc")
     assert np.isnan(over_folds(np.array([0.5]), "auc").error)
 

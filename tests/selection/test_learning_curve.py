@@ -245,8 +245,8 @@ def test_the_gain_is_that_of_the_last_doubling_fold_by_fold():
         ),
         (
             [0.5, 0.51, 0.52],
-            "More queries made it worse, so that some may be of another kind: from 20 to 40 "
-            "queries, ndcg@10 changed by -0.0900 ± 0.0058.",
+            "More queries made it worse; some may differ from the rest: from 20 to 40 queries, "
+            "ndcg@10 changed by -0.0900 ± 0.0058.",
         ),
     ],
 )
@@ -293,7 +293,7 @@ def test_a_fold_without_pairs_to_judge_by_is_left_out():
     rows = np.arange(len(Y))
     folds = [(rows[k != QID], rows[k == QID]) for k in (0, 1, 2)]
     labels = np.where(QID == 1, 0, Y)
-    with pytest.warns(UserWarning, match="ndcg@10 has no value on fold 2 of 3, which is left out"):
+    with pytest.warns(UserWarning, match="ndcg@10 .*fold 2 of 3"):
         curve = learning_curve_ranking(X, labels, qid=QID, cv=folds)
     assert np.isnan(curve.valid_scores[:, 1]).all()
     assert np.isfinite([*curve.valid_mean, *curve.gain]).all()
@@ -305,7 +305,7 @@ def test_features_that_tell_nothing_are_refused():
 
 
 def test_one_fold_has_no_verdict():
-    assert curve_of([[0.5], [0.6], [0.7]]).verdict.startswith("One fold cannot tell whether more")
+    assert curve_of([[0.5], [0.6], [0.7]]).verdict.startswith("One fold is not enough")
 
 
 def test_folds_without_a_pair_to_judge_by_are_left_out():
@@ -313,7 +313,7 @@ def test_folds_without_a_pair_to_judge_by_are_left_out():
     rows = [np.flatnonzero(np.isin(QID % 4, k)) for k in range(2)]
     folds = [(np.setdiff1d(np.arange(len(Y)), test), test) for test in rows]
     without = (np.flatnonzero(QID < 8), np.flatnonzero(QID >= 8))
-    with pytest.warns(UserWarning, match="ndcg@10 has no value on fold 3 of 3"):
+    with pytest.warns(UserWarning, match="ndcg@10 .*fold 3 of 3"):
         curve = learning_curve_ranking(X, labels, qid=QID, cv=[*folds, without], sizes=[2, 4])
     assert np.isnan(curve.valid_scores[:, 2]).all()
     np.testing.assert_allclose(curve.valid_mean, curve.valid_scores[:, :2].mean(axis=1))

@@ -106,7 +106,7 @@ def test_a_fold_without_pairs_is_named():
 
 def test_a_metric_without_a_value_anywhere_is_told():
     held_out = RankingData(X, np.zeros(len(Y)), QID)
-    with pytest.raises(ValueError, match="auc has no value on any fold"):
+    with pytest.raises(ValueError, match=r"auc .*every fold"):
         run_search(DATA, SMALL, validation=held_out, metric="auc")
 
 
@@ -326,7 +326,7 @@ def test_folds_without_a_pair_to_judge_by_are_left_out():
     without = [fold.number for fold in folds if not (QID[fold.test] < 4).any()]
     assert without
     numbers = ", ".join(map(str, without))
-    with pytest.warns(UserWarning, match=f"ndcg@10 has no value on folds {numbers} of 6"):
+    with pytest.warns(UserWarning, match=f"ndcg@10 .*folds {numbers} of 6"):
         found = run_search(data, SMALL, cv=6, nested=True)
     kept = [k for k in range(6) if k + 1 not in without]
     np.testing.assert_allclose(found.mean, found.scores[:, kept].mean(axis=1))

@@ -223,8 +223,8 @@ def arguments(problem, **other):
         (lambda p: {"X": RankingData(X[:, :3], Y).matrix}, "number of features"),
         (lambda p: {"X": RankingData(X[1:], Y[1:]).matrix}, "number of rows"),
         (lambda p: {"weight": p.weight[1:]}, "weight must have one entry per query"),
-        (lambda p: {"order": np.array([len(p.weight)])}, "order names no query"),
-        (lambda p: {"order": np.array([-1])}, "order names no query"),
+        (lambda p: {"order": np.array([len(p.weight)])}, "order must hold numbers of queries"),
+        (lambda p: {"order": np.array([-1])}, "order must hold numbers of queries"),
         (lambda p: {"curved": steps(qid=QID // 2).pairs}, "curved"),
         (lambda p: {"curved": first_query(p)}, "curved"),
         (

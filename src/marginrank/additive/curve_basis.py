@@ -74,7 +74,6 @@ class CurveBasis(Transformation):
         return range(k, k + 1) if k < n_curves else range(first, first + CLASSES)
 
     def and_grids(self, blocks: Sequence["BasisBlock"]) -> "CurveBasis":
-        """Append the functions of grids."""
         return replace(
             self,
             blocks=[*self.blocks, *(block.functions for block in blocks)],
@@ -143,7 +142,7 @@ class CurveShapes:
 
     @classmethod
     def of(cls, knots: Knots, codes: HatCodes) -> "CurveShapes":
-        """Return the shapes for some knots, and the codes of all documents."""
+        """Return the basis of each feature's curves, from its knots and the values as codes."""
         sums = HatSums.of(sample(codes), knots)
         missing = _with_gaps(codes)
         blocks: list[BasisBlock] = [BasisBlock(np.empty((0, 0)), np.empty(0))] * knots.n_features
@@ -335,7 +334,6 @@ def roughness(n_knots: int) -> Floats:
 
 
 def _with_missing(curve: BasisBlock, share: float) -> BasisBlock:
-    """Add the indicator of missing values, given their share."""
     functions = block_diag(1.0, curve.functions[1:])
     return BasisBlock(functions, np.concatenate([[share * (1.0 - share)], curve.variances]))
 

@@ -34,7 +34,7 @@ class HatMatrix(NativeMatrix):
 
     @classmethod
     def of(cls, codes: HatCodes, starts: Integers) -> "HatMatrix":
-        """Return the matrix for some codes and the first column of each feature."""
+        """Return the matrix of values as codes; `starts` has the first column of each feature."""
         return cls(codes, _core.Matrix.hats(codes.codes, codes.steps, starts))
 
 
@@ -55,7 +55,7 @@ class CurveMatrix(Matrix):
 
     @cached_property
     def starts(self) -> Integers:
-        """The first column of each feature of the hat functions."""
+        """The first hat function of each feature."""
         return hat_starts(self.knots, self.grids)
 
     @property
@@ -106,7 +106,7 @@ class CurveMatrix(Matrix):
         return CurveMatrix.of(codes, self.knots, self.basis, self.grids), sample.compact()
 
     def values(self, columns: Integers, rows: Integers | None = None) -> Floats:
-        """Return some basis functions (ascending) at all documents, or at some rows."""
+        """Return basis functions, by ascending number, at all documents or at the given rows."""
         codes = self.codes if rows is None else self.codes.take(rows)
         result = np.empty((codes.codes.shape[0], columns.size))
         feature = np.searchsorted(self.basis.starts, columns, side="right") - 1

@@ -58,7 +58,7 @@ class AdditiveParameters(AdditiveDeclaration, RidgeParameters):
                 given("group_l1", self.group_l1),
                 " cannot be combined with ",
                 Mention("monotonic_cst"),
-                ".",
+                "; drop one of them.",
             )
         structure = self.structure(NO_GROUPS, Cone(()) if signs else None)
         find_solver(self.solver, get_loss(self.loss), structure)

@@ -173,12 +173,12 @@ def axis_knots(knots: Knots, codes: HatCodes, k: int) -> Floats:
 
 
 def nearest_columns(codes: HatCodes, k: int) -> Integers:
-    """Return the nearest column of a feature for each of its values."""
+    """Return the hat function of feature k whose knot is nearest to each value."""
     return codes.codes[:, k].astype(np.int64) + (codes.steps[:, k] >= WHOLE // 2)
 
 
 def column_counts(knots: Knots, codes: HatCodes, k: int) -> Integers:
-    """Return the number of values nearest to each column of a feature."""
+    """Return how many values of feature k are nearest to the knot of each hat function."""
     n_columns = knots.of(k).size + 1
     return np.bincount(nearest_columns(codes, k), minlength=n_columns)
 

@@ -97,7 +97,6 @@ def _ranges(X: Any) -> tuple[Floats, Floats]:
 
 
 def _sample(X: Any) -> NDArray[Any]:
-    """Return a sample of the rows as a dense array in column order."""
     rows = np.arange(X.shape[0])
     if rows.size > SAMPLE:
         rows = np.sort(np.random.default_rng(SEED).choice(rows.size, SAMPLE, replace=False))

@@ -27,7 +27,7 @@ KEPT_BYTES = 1 << 28  # of codes, up to which all folds are cached for the next 
 
 
 class AdditiveLearner(PathLearner):
-    """Additive models along C, on folds."""
+    """Additive models for a grid of C, fitted to folds."""
 
     search_tol = 1e-3  # closer fits would not change the choice
     n_points = 3

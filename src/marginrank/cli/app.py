@@ -28,7 +28,7 @@ GROUPS: dict[str, dict[str, type[CommandFlags]]] = {
         "predict": commands.PredictFlags,
         "export": commands.ExportFlags,
     },
-    "Look at data and models": {
+    "Inspect data and models": {
         "inspect": commands.InspectFlags,
         "features": commands.FeaturesFlags,
         "learning-curve": commands.LearningCurveFlags,
@@ -41,16 +41,16 @@ COMMANDS = {name: kind for group in GROUPS.values() for name, kind in group.item
 START = """\
 Usage: marginrank COMMAND [FLAGS]
 
-marginrank trains models that rank the documents of a query, from labeled examples.
+marginrank trains models that rank the documents of a query.
 
-Without any data, to see what it does:
+Start without data, to see what it does:
   marginrank demo
 
-With your data, as LETOR text ("3 qid:1 1:0.5 2:0.1"), .csv or .parquet:
-  marginrank inspect train.txt                             is it read as you expect?
-  marginrank tune train.txt --model model.json             choose C and train
-  marginrank evaluate model.json test.txt                  NDCG and other metrics
-  marginrank predict model.json test.txt --out scores.txt  one score per line
+With labeled data, as LETOR text ("3 qid:1 1:0.5 2:0.1"), .csv or .parquet:
+  marginrank inspect train.txt                   check how the data are read
+  marginrank tune train.txt --model model.json   choose parameters and train
+  marginrank evaluate model.json test.txt        NDCG and other metrics
+  marginrank predict model.json test.txt         one score per document
 
 All commands: marginrank --help. Flags of one: marginrank tune --help.
 """
@@ -88,7 +88,6 @@ class Command(TyperCommand):
                     formatter.write_dl(rows) if rows else formatter.write(self.example)
 
     def flags(self) -> set[str]:
-        """Return all spellings of its flags."""
         return {flag for p in self.params for flag in (*p.opts, *p.secondary_opts)} | {"--help"}
 
 
@@ -96,7 +95,6 @@ class TrainingCommand(Command):
     """A command that trains; for a flag of another training command, it names that command."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Report a flag of another training command."""
         own = self.flags()
         words = args[: args.index("--")] if "--" in args else args
         for word in words:
@@ -144,12 +142,10 @@ class Commands(TyperGroup):
     """The group of all commands; only the one that is called builds its flags, to save time."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
-        """Return name, command and arguments."""
         name, _, rest = super().resolve_command(ctx, args)
         return name, None if name is None else command(name), rest
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of the commands."""
         return list(COMMANDS)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -185,7 +181,7 @@ def _main(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Train linear and additive ranking models (RankSVM), evaluate and use them.
+    """Train, evaluate and use models that rank the documents of a query (RankSVM).
 
     New here? Run marginrank without arguments.
     """

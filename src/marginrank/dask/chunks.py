@@ -52,7 +52,6 @@ class Chunk(NamedTuple):
         return int(self.X.shape[0])
 
     def take(self, rows: Integers) -> "Chunk":
-        """Return the documents of some rows."""
         return Chunk._make(None if column is None else column[rows] for column in self)
 
 
@@ -81,7 +80,7 @@ def chunk_of_frame(
     frame = frame.copy(deep=False) if beside else frame
     for name, series in beside:
         if len(series) != len(frame):
-            raise ValueError(f"X has {len(frame)} rows and {name[1]} has {len(series)}.")
+            raise ValueError(f"X has {len(frame)} rows but {name[1]} has {len(series)}.")
         frame[name] = getattr(series, "array", series)  # by position, not by index
     chunk: Chunk = from_frame(
         _checked_chunk,
@@ -119,7 +118,7 @@ def chunk_of_blocks(number: int, X: Any, blocks: dict[str, Any]) -> Chunk:
     X = X.tocsr() if sp.issparse(X) else np.asarray(X)
     for role, column in columns.items():
         if column.shape[:1] != X.shape[:1]:
-            raise ValueError(f"X has {X.shape[0]} rows and {role} has {column.shape[0]}.")
+            raise ValueError(f"X has {X.shape[0]} rows but {role} has {column.shape[0]}.")
     y = columns.pop("y", np.zeros(X.shape[0]))
     return Chunk(X, y, columns.pop("qid", None), **columns)
 

@@ -19,7 +19,7 @@ SLACK = 1.1  # factor by which a bundle may exceed its share before parts go to 
 
 
 class ClusterError(ConnectionError):
-    """The cluster does not compute any more."""
+    """The cluster no longer computes."""
 
 
 def find_client(client: Client | None) -> Client:

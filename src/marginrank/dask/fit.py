@@ -106,7 +106,7 @@ def fit_on_dask(
     scale = _find_scale(client, loaded, parameters.scale)
     objective = dask_objective(client, loaded, parameters, on_read)
     chosen = parameters
-    if isinstance(parameters, SparseParameters) and parameters.leaves_C_open:
+    if isinstance(parameters, SparseParameters) and parameters.chooses_C:
         with blaming_features(C=None):
             chosen = with_default_C(parameters, objective, scale)
             objective = dask_objective(client, loaded, chosen, on_read)

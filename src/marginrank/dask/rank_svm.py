@@ -109,7 +109,10 @@ class DaskRanker(BatchRanker):
 
     def _check_width(self, n_features: int) -> None:
         if n_features != self.n_features_in_:
-            raise ValueError(f"X has {n_features} features, but the fit had {self.n_features_in_}.")
+            raise ValueError(
+                f"X has {n_features} features, but the fit had {self.n_features_in_}; pass the "
+                "features of the fit."
+            )
 
     def rank(self, X: Any, *, qid: Any = None, group: Any = None) -> NoReturn:
         """Raise NotImplementedError: ranks are computed in memory, by ``to_local().rank``.
@@ -264,7 +267,7 @@ class DaskSparseRankSVM(DaskRanker, SparseRankSVM):
 
     Optimum, parameters, attributes and model files are the same as for
     :class:`~marginrank.SparseRankSVM`. Documents stay on the workers; the result does not depend on
-    the number of workers. It is used like :class:`DaskRankSVM`.
+    the number of workers. The example of :class:`DaskRankSVM` applies to it as well.
 
     Parameters
     ----------

@@ -139,7 +139,6 @@ def _values_of_part(part: Part, metric: Metric, coef: Any) -> Floats:
 
 
 def _arguments(part: Part, coef: Any) -> tuple[Floats, Floats, dict[str, Any]]:
-    """Return labels, scores and further arguments of a metric."""
     data = part.data
     assert data is not None
     given = {"qid": data.qid, "sample_weight": data.sample_weight}

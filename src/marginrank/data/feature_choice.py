@@ -105,7 +105,7 @@ def directions(chosen: Any) -> dict[Feature, int]:
             ),
         ) from None
     if len(signs) < len(pairs):
-        raise ParameterError(given(MONOTONIC, chosen), " lists a feature twice.")
+        raise ParameterError(given(MONOTONIC, chosen), " lists a feature twice; drop one.")
     return {feature: sign for feature, sign in signs.items() if sign}
 
 
@@ -131,10 +131,10 @@ def signs_of(
         column = column_of(MONOTONIC, feature, names, n_features)
         if column in categorical:
             raise ParameterError(
-                Mention(MONOTONIC, repr(feature)), " is categorical: categories have no order."
+                Mention(MONOTONIC, repr(feature)), " is categorical, so it cannot be monotone."
             )
         if signs.setdefault(column, sign) != sign:
             raise ParameterError(
-                Mention(MONOTONIC, repr(feature)), " is listed twice with different signs."
+                Mention(MONOTONIC, repr(feature)), " is listed with both signs; keep one."
             )
     return signs

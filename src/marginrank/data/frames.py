@@ -145,6 +145,12 @@ def as_table(frame: Any) -> Table:
     )
 
 
+def columns_of(X: Any) -> list[str] | None:
+    """Return the names of a data frame's columns, if all are strings."""
+    names = list(getattr(X, "columns", ()))
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
 def from_frame(
     make: Callable[..., Data],
     frame: Any,
@@ -229,7 +235,7 @@ def _nearest(table: Table, name: Any) -> str:
     names = {str(other).lower(): other for other in reversed(table.names)}
     near = difflib.get_close_matches(str(name).lower(), names, n=3, cutoff=0.5)
     if near:
-        return "the nearest are " + ", ".join(repr(names[key]) for key in near)
+        return "similar columns are " + ", ".join(repr(names[key]) for key in near)
     some = ", ".join(map(repr, table.names[:5])) or "none"
     return f"its columns are {some}" + (", …" if len(table.names) > 5 else "")
 
@@ -250,7 +256,7 @@ def _choose_features(table: Table, features: Any, used: dict[str, int]) -> list[
             raise ValueError(f"column {table.names[at]!r} is the {role}; drop it from features.")
     if len(set(chosen)) < len(chosen):
         twice = next(name for name in features if features.count(name) > 1)
-        raise ValueError(f"features has {twice!r} twice; name each column once.")
+        raise ValueError(f"features lists {twice!r} twice; list each column once.")
     return chosen
 
 
@@ -268,7 +274,6 @@ def _usual_features(table: Table, used: dict[str, int]) -> list[Any]:
 
 
 def _feature_matrix(table: Table, chosen: list[int], allow_nan: bool) -> NDArray[Any]:
-    """Return documents × features, without a copy if possible."""
     dtype = np.result_type(*(_feature_dtype(table, at) for at in chosen))
     null = {at: table.is_null(at) for at in chosen} if allow_nan else {}
     if not allow_nan:
@@ -342,7 +347,6 @@ def _numbers(table: Table, at: int | None) -> NDArray[Any] | None:
 
 
 def _ids(table: Table, at: int) -> NDArray[Any] | None:
-    """Return a column of query ids of any type."""
     return _numbers(table, at) if table.dtype(at) is not None else _objects(table, at)
 
 

@@ -42,7 +42,7 @@ def evaluation_data(
     entries = eval_set if isinstance(eval_set, list) else [eval_set]
     for name, lists in {"eval_set": entries, **queries}.items():
         if lists is not None and len(lists) != 1:
-            raise ValueError(f"{name} has {len(lists)} entries; pass a list of one data set.")
+            raise ValueError(f"{name} has {len(lists)} entries; pass a list with one element.")
     (entry,) = entries
     if isinstance(entry, RankingData):
         check_beside_data(eval_qid=eval_qid, eval_group=eval_group)

@@ -171,7 +171,7 @@ def _group_by_sizes(n: int, group: ArrayLike) -> Grouping:
         at = int(np.flatnonzero(sizes < 1)[0])
         raise ValueError(f"group[{at}] is {sizes[at]}; every query needs at least one document.")
     if total != n:
-        raise ValueError(f"group sums to {total} but X has {n} rows.")
+        raise ValueError(f"group sums to {total} but X has {n} rows; pass one size per query.")
     offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     return Grouping(Documents(offsets, None), np.arange(sizes.size))
 

@@ -67,7 +67,6 @@ def _blocks(documents: Documents, n_entries: Integers) -> Iterator[tuple[Documen
 
 
 def _range(least: Floats, greatest: Floats) -> tuple[Floats, Floats]:
-    """Return the least value and the width of each group."""
     with np.errstate(over="ignore"):
         width = greatest - least
     if not np.isfinite(width).all():
@@ -171,7 +170,6 @@ def _scale_sparse(X: Any, documents: Documents, method: str) -> Any:
 
 
 def _places_of_entries(indptr: Any, rows: Any) -> Integers:
-    """Return the positions of the entries of some rows."""
     starts, ends = (bounds[rows].astype(np.int64) for bounds in (indptr[:-1], indptr[1:]))
     lengths = ends - starts
     before = np.cumsum(lengths) - lengths

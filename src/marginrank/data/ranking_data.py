@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -13,8 +13,9 @@ from marginrank import _core
 from marginrank._utils.alignment import AlignedWhenUnpickled
 from marginrank._utils.threads import cached_property, effective_threads
 from marginrank._utils.types import Floats, Integers
-from marginrank.data.frames import from_frame
+from marginrank.data.frames import columns_of, from_frame
 from marginrank.data.queries import exact_sum, group_rows, rank_labels
+from marginrank.data.runs import ByDocument, retrieved_features, run_of
 from marginrank.data.store.store import DataParts, open_store
 from marginrank.data.store.store_writer import save_store
 from marginrank.data.store.stored_features import StoredFeatures
@@ -24,6 +25,7 @@ from marginrank.data.validation import (
     check_features,
     check_finite,
     check_not_path,
+    check_texts,
     check_weights,
 )
 
@@ -118,10 +120,10 @@ class RankingData(AlignedWhenUnpickled):
         )
         self.query_weight = self._by_query(query_weight)
         names = columns_of(X) if feature_names is None else feature_names
-        self.feature_names = _check_texts(
+        self.feature_names = check_texts(
             names, "feature_names", self.n_features, "one name per feature"
         )
-        self.comments: Sequence[str] | None = _check_texts(
+        self.comments: Sequence[str] | None = check_texts(
             comments, "comments", n, "one comment per document"
         )
         self.stored: StoredFeatures | None = None
@@ -237,6 +239,63 @@ class RankingData(AlignedWhenUnpickled):
         )
         return data
 
+    @classmethod
+    def from_runs(
+        cls,
+        runs: Mapping[str, Any],
+        qrels: Any = None,
+        *,
+        depth: int = 100,
+        unjudged: str = "irrelevant",
+    ) -> Self:
+        """Return the documents that any of several runs retrieved, with features of each run.
+
+        Parameters
+        ----------
+        runs : mapping
+            Runs by name: each as from :func:`~marginrank.load_run`, a data frame or a ranx.Run.
+        qrels : mapping, data frame or ranx.Qrels, optional
+            Judgments, as from :func:`~marginrank.load_qrels`; queries without any are dropped. By
+            default all labels are 0, for data to predict on.
+        depth : int, default=100
+            Number of documents per run and query.
+        unjudged : {"irrelevant", "skip"}, default="irrelevant"
+            Unjudged documents get label 0, or are dropped.
+
+        Returns
+        -------
+        RankingData
+            Features per run: its score (`name`), its rank (`name_rank`), and 1 if it lacks the
+            document (`name_missing`), which then has its lowest score in the query and rank
+            ``depth + 1``. `comments` holds the document ids.
+
+        Examples
+        --------
+        >>> from marginrank import RankingData
+        >>> bm25, dense = {"q1": {"d1": 9.0, "d2": 7.0}}, {"q1": {"d2": 0.8, "d3": 0.6}}
+        >>> data = RankingData.from_runs({"bm25": bm25, "dense": dense}, {"q1": {"d2": 1}})
+        >>> data.comments, data.feature_names[:3]
+        (['d3', 'd2', 'd1'], ['bm25', 'bm25_rank', 'bm25_missing'])
+        >>> data.X[:, :3].tolist()
+        [[7.0, 101.0, 1.0], [7.0, 2.0, 0.0], [9.0, 1.0, 0.0]]
+        """
+        X, y, qid, documents, names = retrieved_features(runs, qrels, depth, unjudged)
+        return cls(X, y, qid, feature_names=names, comments=documents.tolist())
+
+    def to_run(self, scores: ArrayLike) -> ByDocument:
+        """Return ``{query: {document: score}}`` for one score per document, as from `predict`.
+
+        The ids of the documents are in `comments`.
+
+        Examples
+        --------
+        >>> from marginrank import RankingData
+        >>> data = RankingData.from_runs({"bm25": {"q1": {"d1": 9.0, "d2": 7.0}}})
+        >>> data.to_run([0.5, 2.0])
+        {'q1': {'d2': 0.5, 'd1': 2.0}}
+        """
+        return run_of(self.query_ids[self.qid], self.comments, scores)
+
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write a store, a folder that :meth:`open` maps into memory.
 
@@ -299,8 +358,8 @@ class RankingData(AlignedWhenUnpickled):
         if not np.array_equal(least, most):
             differs = np.flatnonzero(repeated != np.repeat(per_query, self.queries.sizes))
             raise ValueError(
-                f"query_weight[{self.queries.row(differs[0])}] differs from another document of "
-                "its query; pass one weight per query, or the same weight for all its documents."
+                f"query_weight[{self.queries.row(differs[0])}] differs from the weight of another "
+                "document of its query; pass one weight per query, or the same for all documents."
             )
         return per_query
 
@@ -383,25 +442,6 @@ def check_beside_data(what: str = "a RankingData", **given: Any) -> None:
     for name, value in given.items():
         if value is not None:
             raise ValueError(
-                f"{name} cannot be combined with {what}, which has its own; drop {name}, or pass "
-                "X as a matrix with labels and queries."
+                f"{name} cannot be combined with {what}, which already holds it; drop {name}, or "
+                "pass X as a matrix, and y and qid as further arguments."
             )
-
-
-def columns_of(X: Any) -> list[str] | None:
-    """Return the names of a data frame's columns, if all are strings."""
-    names = list(getattr(X, "columns", ()))
-    return names if names and all(isinstance(name, str) for name in names) else None
-
-
-def _check_texts(values: Sequence[str] | None, name: str, n: int, meaning: str) -> list[str] | None:
-    if values is None:
-        return None
-    if isinstance(values, str) or not hasattr(values, "__getitem__"):
-        raise ValueError(f"{name}={values!r} must be a list of strings, {meaning}.")
-    if len(values) != n:
-        raise ValueError(f"{name} has {len(values)} entries and needs {n}, {meaning}.")
-    for k, value in enumerate(values):
-        if not isinstance(value, str):
-            raise ValueError(f"{name}[{k}] is {value!r}, not a string; convert it with str.")
-    return [str(value) for value in values]  # numpy.str_ becomes str

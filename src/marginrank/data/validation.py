@@ -2,7 +2,7 @@
 
 import datetime
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -202,14 +202,13 @@ def _check_sparse(X: Any) -> Any:
 
 
 def _is_canonical(X: Any) -> bool:
-    """Return True if CSR indices are sorted and unique, whatever the flags of the matrix say."""
+    """Return True if CSR indices are sorted and unique, regardless of the matrix's flags."""
     unmarked = sp.csr_array(X.shape, dtype=X.dtype)
     unmarked.data, unmarked.indices, unmarked.indptr = X.data, X.indices, X.indptr
     return bool(unmarked.has_canonical_format)
 
 
 def _with_plain_parts(X: Any) -> Any:
-    """Return a CSR matrix with arrays that the kernels can read."""
     names = ("data", "indices", "indptr")
     parts = {name: _plain(getattr(X, name)) for name in names}
     if all(parts[name] is getattr(X, name) for name in names):
@@ -375,3 +374,17 @@ def check_label_width(labels: NDArray[Any], path: str) -> None:
 def check_labels(y: ArrayLike, n: int) -> Floats:
     """Return labels as n finite float64; large integers become their ranks."""
     return in_order(check_exact_labels(y, n))
+
+
+def check_texts(values: Sequence[str] | None, name: str, n: int, meaning: str) -> list[str] | None:
+    """Return `values` as a list of n strings, or None; `meaning` explains n in messages."""
+    if values is None:
+        return None
+    if isinstance(values, str) or not hasattr(values, "__getitem__"):
+        raise ValueError(f"{name}={values!r} must be a list of strings, {meaning}.")
+    if len(values) != n:
+        raise ValueError(f"{name} has {len(values)} entries and needs {n}, {meaning}.")
+    for k, value in enumerate(values):
+        if not isinstance(value, str):
+            raise ValueError(f"{name}[{k}] is {value!r}, not a string; convert it with str.")
+    return [str(value) for value in values]  # numpy.str_ becomes str

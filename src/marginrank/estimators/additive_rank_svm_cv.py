@@ -15,7 +15,7 @@ from marginrank.data import RankingData
 from marginrank.estimators.additive_rank_svm import AdditiveRankSVM, additive_input
 from marginrank.estimators.input import remember_columns
 from marginrank.estimators.search_base import SearchRanker
-from marginrank.models.parameters import BINS_TRIED, CURVES_TRIED, SMOOTHNESS_TRIED
+from marginrank.models.parameters import ADDITIVE_TRIED, BINS_TRIED, SMOOTHNESS_TRIED
 from marginrank.selection.space import SearchSpace, check_grid
 
 
@@ -101,7 +101,7 @@ n_features_in_, feature_names_in_
         pair_selection: str = "all",
         pair_cost: Any = None,
         margin: Any = "unit",
-        normalization: str = CURVES_TRIED,
+        normalization: str = ADDITIVE_TRIED,
         scale: Any = "standard",
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -128,7 +128,6 @@ n_features_in_, feature_names_in_
         return estimator.fit(X, **given)  # not `data`, which lacks the text of categories
 
     def _values(self, name: str) -> list[Any]:
-        """Return the distinct values of a parameter to try."""
         listed = getattr(self, name)
         values = [_plain(value) for value in (listed if _is_listed(listed) else [listed])]
         if any(map(_is_listed, values)):

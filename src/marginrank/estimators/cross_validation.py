@@ -61,7 +61,6 @@ class RankingCV(ResultTable, dict[str, Any]):
         return "\n".join(lines)
 
     def _columns(self) -> dict[str, Any]:
-        """Return the arrays, without estimators: one row per fold."""
         arrays = {name: values for name, values in self.items() if name != "estimator"}
         return {"fold": np.arange(1, self["fit_time"].size + 1), **arrays}
 
@@ -209,7 +208,7 @@ def _run(
     try:
         fit_with_queries(estimator, train.X, train.y, train.qid, train.weights)
     except Exception as error:
-        error.add_note(f"This was in fold {fold.number}.")
+        error.add_note(f"The error occurred in fold {fold.number}.")
         raise
     fitted = perf_counter()
     values = {}
@@ -227,7 +226,7 @@ def _documents(
     if isinstance(X, RankingData):
         check_beside_data(y=y, qid=qid, sample_weight=sample_weight)
         if X.cost is not None:
-            raise ValueError("X has costs, which not every estimator takes; use RankSVMCV.")
+            raise ValueError("X has costs, which are not supported here; use RankSVMCV.")
         grouped, features, labels = X, X.X, X.y
     else:
         features, labels = indexable(X, y)

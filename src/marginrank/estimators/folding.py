@@ -216,7 +216,6 @@ def _scattered(weights: Floats, columns: Any, n_features: int) -> Floats:
 
 
 def _names_of(step: Any) -> list[str] | None:
-    """Return the names of the features that a step was fitted to."""
     if isinstance(step, Pipeline):
         inner = [one for _, one in step.steps if not _passes(one)]
         return _names_of(inner[0]) if inner else None

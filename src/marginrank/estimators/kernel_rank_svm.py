@@ -178,7 +178,6 @@ class KernelRankSVM(BaseRanker):
         return kernel
 
     def _scale(self) -> Any:
-        """Return the scale, with "auto" replaced."""
         if isinstance(self.scale, str) and self.scale == AUTO:
             return None if self.kernel == PRECOMPUTED else "standard"
         return self.scale

@@ -11,7 +11,7 @@ from marginrank.estimators.base import LinearRanker
 from marginrank.estimators.rank_svm import RankSVM
 from marginrank.estimators.search_base import SearchRanker
 from marginrank.fit.linear import Parameters
-from marginrank.models.parameters import LINES_TRIED
+from marginrank.models.parameters import LINEAR_TRIED
 from marginrank.selection.space import SearchSpace, check_grid
 
 AUTO = "auto"
@@ -36,10 +36,13 @@ class RankSVMCV(SearchRanker, LinearRanker):
         :func:`~marginrank.linear_path`.
     n_points : int, default=21
         Length of the default grid.
-    cv : int, splitter or iterable of (train, test), default=5
+    cv : int, "loo", splitter or iterable of (train, test), default=5
         Number of folds of whole queries, which do not depend on the order of the rows; or a
         splitter of scikit-learn, which gets the queries as groups; or the rows of each fold. The
-        documents of a single query are split at random.
+        documents of a single query are split at random. "loo" leaves out one query at a time: each
+        candidate is fitted once, to all data, and a Newton step per query estimates the scores
+        without it, as in :meth:`RankSVM.leave_one_out`. It requires a smooth loss and counts as one
+        fold, without a standard error.
     scoring : str or callable, default="ndcg@10"
         The metric, see :func:`~marginrank.metrics.get_metric`, or a scorer of
         :func:`~marginrank.metrics.make_ranking_scorer`. Folds on which it is undefined, or that
@@ -139,7 +142,7 @@ n_features_in_, feature_names_in_
 def _values(value: Any, Cs: Any) -> list[Any]:
     """Return the values to try: the entries of a list of names, or the only value."""
     if isinstance(value, str) and value == AUTO:
-        return list(LINES_TRIED if Cs is None else LINES_TRIED[:1])
+        return list(LINEAR_TRIED if Cs is None else LINEAR_TRIED[:1])
     is_list = isinstance(value, (list, tuple)) and len(value) > 0
     if is_list and all(entry is None or isinstance(entry, str) for entry in value):
         return list(value)

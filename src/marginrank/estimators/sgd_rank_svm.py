@@ -105,6 +105,11 @@ class SGDRankSVM(LinearRanker):
     -----
     Ctrl-C ends a fit; the best coefficients so far are stored before KeyboardInterrupt is raised.
 
+    References
+    ----------
+    O. Chapelle and S. S. Keerthi (2010). Efficient algorithms for ranking with SVMs. Information
+    Retrieval 13(3).
+
     Examples
     --------
     >>> from marginrank import SGDRankSVM, make_ranking

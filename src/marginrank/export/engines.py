@@ -62,7 +62,7 @@ fs.writeSync(1, new Uint8Array(scores.buffer));
 
 @dataclass(frozen=True)
 class EngineDocuments:
-    """Documents as an engine reads them."""
+    """Documents with named features, as input of an engine."""
 
     X: Floats  # documents × features, NaN where a feature is missing
     names: tuple[str, ...]  # of the features
@@ -70,7 +70,6 @@ class EngineDocuments:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Position of each feature."""
         return {name: place for place, name in enumerate(self.names)}
 
     def column(self, name: str) -> Floats:

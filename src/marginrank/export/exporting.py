@@ -92,7 +92,7 @@ def export_files(
         )
     if target.scores_in_float32 and abs(whole.offset) > LARGEST_FLOAT32:
         raise ParameterError(
-            given("offset", whole.offset), f" is too large for {to}, whose scores are float32."
+            given("offset", whole.offset), f" is too large for {to} (float32); pass a smaller one."
         )
     n_used = len(whole.places)
     if target.limit is not None and n_used > target.limit.features:

@@ -108,7 +108,7 @@ def shown(name: str) -> str:
 
 
 def identifier(text: str) -> str:
-    """Return letters, digits and underscores that resemble a text.
+    """Return a text as an identifier of letters, digits and underscores.
 
     Examples
     --------

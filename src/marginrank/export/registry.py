@@ -35,12 +35,10 @@ class Target(NamedTuple):
         return self.lucene_scores or self.precision == "float32"
 
     def writer(self) -> Any:
-        """Return the function that writes the files."""
         module, _, function = self.write.partition(":")
         return getattr(import_module(f"marginrank.export.targets.{module}"), function)
 
     def runner(self) -> Any:
-        """Return the function that scores documents."""
         return getattr(import_module("marginrank.export.engines"), self.run)
 
 

@@ -44,7 +44,6 @@ class Sum(Generic[Entry]):
 
     @property
     def used(self) -> tuple[str, ...]:
-        """Names of the features in use."""
         return tuple(self.features[place] for place in self.places)
 
 
@@ -73,7 +72,6 @@ class WeightedSum(Sum[Term]):
         return self.terms or (Term(0, self.features[0], 0.0),)
 
     def flat(self) -> dict[str, list[str]]:
-        """Return the terms as arrays of numbers."""
         return {
             "places": [str(term.place) for term in self.listed()],
             "weights": [exact(term.weight) for term in self.listed()],
@@ -104,7 +102,6 @@ class CurveTerm:
 
     @property
     def at_nodes(self) -> Floats:
-        """The values at the nodes."""
         return np.concatenate([[self.curve.missing], self.curve.values])
 
 
@@ -119,7 +116,7 @@ class GridTerm:
 
     @property
     def columns(self) -> list[Curve]:
-        """Curves of the first feature, one per node of the second."""
+        """Curves of the first feature, one for each grid point of the second."""
         return _curves_on(self.axes[0], self.at_nodes.T)
 
     @property

@@ -127,7 +127,7 @@ class _Group:
 
     @classmethod
     def beginning_with(cls, row: Any) -> "_Group":
-        """Return an empty group whose first document will be this."""
+        """Return an empty group whose moments are taken relative to this document."""
         shift = _dense_row(row)
         return cls(shift, 0, np.zeros(shift.size), np.zeros(shift.size))
 
@@ -232,7 +232,6 @@ def _equally_wide(a: Floats, b: Floats) -> tuple[Floats, Floats]:
 
 
 def _as_wide(block: Any, n_features: int) -> Any:
-    """Pad rows with columns of zeros."""
     missing = n_features - block.shape[1]
     if missing <= 0:
         return block
@@ -253,7 +252,6 @@ def _dense_row(row: Any) -> Floats:
 
 
 def _height(X: Any) -> int:
-    """Return the number of rows to read at a time."""
     if not sp.issparse(X):
         return max(1, BLOCK_ENTRIES // int(X.shape[1]))
     # An entry needs several temporary numbers. Sums are computed for every feature, so a block

@@ -48,7 +48,7 @@ HESSIANS = 4  # a Hessian and its factors
 DOCUMENT_SPACE = 3  # matrices with one row and one column per document
 
 
-class Opened(NamedTuple):
+class OpenedData(NamedTuple):
     """Data to fit to, with the memory limit if X stays on disk."""
 
     data: RankingData  # X is in memory, memory-mapped, or on disk
@@ -61,7 +61,7 @@ def is_path(source: Any) -> bool:
     return isinstance(source, (str, os.PathLike))
 
 
-def open_documents(source: Any, memory_limit: int | float | str | None = None) -> Opened:
+def open_documents(source: Any, memory_limit: int | float | str | None = None) -> OpenedData:
     """Open the store at a path for a fit, or take a RankingData.
 
     With a limit, a number of bytes or a size such as "2GB", X stays on disk. Without one it stays
@@ -72,7 +72,7 @@ def open_documents(source: Any, memory_limit: int | float | str | None = None) -
     stored = data.stored
     if stored is None:
         if limit is None:
-            return Opened(data)
+            return OpenedData(data)
         raise ParameterError(
             Mention("memory_limit"),
             " requires data on disk, but these are in memory; save them as a store, and pass its "
@@ -84,13 +84,13 @@ def open_documents(source: Any, memory_limit: int | float | str | None = None) -
                 f"{stored.folder}: the rows of a query are not contiguous, so it cannot be "
                 "streamed; rewrite it with marginrank convert OLD NEW."
             )
-        return Opened(left_on_disk(data), limit)
+        return OpenedData(left_on_disk(data), limit)
     is_unpacked = stored.packed is not None and not isinstance(data.X, StoredFeatures)
     needed = STATE_BYTES * data.n_documents + (0 if is_unpacked else stored.memory_bytes)
     free = available_memory()
     if needed <= free or data.queries.rows is not None:  # scattered rows can only be mapped
         is_open = not isinstance(data.X, StoredFeatures)
-        return Opened(data if is_open else RankingData.open(stored.folder))
+        return OpenedData(data if is_open else RankingData.open(stored.folder))
     limit = private_memory() + int(SHARE_OF_FREE * free)
     message = Message(
         f"{stored.folder} needs {readable(needed)} of memory, but {readable(free)} are free. It is "
@@ -98,7 +98,7 @@ def open_documents(source: Any, memory_limit: int | float | str | None = None) -
         Mention("memory_limit", readable(limit)),
         ".",
     )
-    return Opened(left_on_disk(data), limit, message)
+    return OpenedData(left_on_disk(data), limit, message)
 
 
 def facts_of(matrix: Matrix) -> StreamFacts | None:

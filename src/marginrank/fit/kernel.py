@@ -174,7 +174,7 @@ def _symmetric(K: NDArray[Any]) -> Floats:
     if apart[i, j] > ASYMMETRY * np.abs(K).max():
         raise ValueError(
             f"the kernel is not symmetric: k(x, z) = {K[i, j]:g} but k(z, x) = {K[j, i]:g} for "
-            f"documents {min(i, j)} and {max(i, j)}."
+            f"documents {min(i, j)} and {max(i, j)}; use a symmetric kernel."
         )
     K += K.T.copy()
     K /= 2

@@ -78,7 +78,7 @@ class RidgeParameters(LinearDeclaration):
         check_parameters(self)
         if not np.isfinite(self.loss_weight):
             raise ParameterError(
-                given("lam", self.lam), " is too small: C = 1 / (2 lam) is infinite."
+                given("lam", self.lam), " is too small: C = 1 / (2 lam) overflows; raise it."
             )
         if self.pair_cost is not None:
             check_not_ndcg(self.objective, "pair_cost")
@@ -97,7 +97,7 @@ class RidgeParameters(LinearDeclaration):
 
     @property
     def state_bytes(self) -> int:
-        """Bytes per document that the solver keeps."""
+        """Memory of the solver in bytes per document."""
         return state_bytes(self.solver, get_loss(self.loss))
 
     def minimizer(self, loss: Loss) -> Callable[..., SolverResult]:

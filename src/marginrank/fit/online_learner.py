@@ -33,7 +33,7 @@ class OnlineParameters(OnlineDeclaration):
         with calling("metric", "scoring"):
             get_metric(self.scoring)
         if np.isinf(1.0 / self.C):
-            raise ParameterError(given("C", self.C), " is too small: 1 / C is infinite.")
+            raise ParameterError(given("C", self.C), " is too small: 1 / C overflows; raise it.")
 
     def check_stream(self) -> None:
         """Raise ParameterError if a parameter requires all data at once."""
@@ -46,7 +46,6 @@ class OnlineParameters(OnlineDeclaration):
             )
 
     def rate(self, n_features: int) -> Rate:
-        """Return the learning rate."""
         if self.learning_rate == "auto":
             return automatic_rate(n_features)
         return Rate(self.eta0, 0.0, 1.0 if self.learning_rate == "inverse" else 0.0)

@@ -24,7 +24,7 @@ from marginrank.solvers.result import Callback
 
 Solution = tuple[Floats, FitReport]  # the weights are for the unscaled features
 
-MOST_ROUNDS = 10
+MOST_ROUNDS = 10  # problems; most fits end before, by PATIENCE
 PATIENCE = 3  # stop after this many problems in a row without a better ranking
 CUT_SHORT = (StopReason.INTERRUPTED, StopReason.FAILED)
 
@@ -59,7 +59,6 @@ class Top:
         return float(np.average(values, weights=data.query_weight))
 
     def discounts(self, scores: Floats) -> Floats:
-        """Return the discount of each row's rank."""
         data = self.data
         ranking = Ranking.of(data.y, scores, data.qid, None, self._threads)
         by_document = np.empty(scores.size)
@@ -86,7 +85,6 @@ class _Log:
             self._callback(self._counted_on(line))
 
     def add(self, history: Any) -> None:
-        """Append the history of a solved problem."""
         self.lines = self.lines + [self._counted_on(line) for line in history]
 
     def _counted_on(self, line: Iteration) -> Iteration:
@@ -130,7 +128,6 @@ class _Rounds:
 
     @property
     def go_on(self) -> bool:
-        """Whether to solve another problem."""
         if self.solutions and self.solutions[-1][1].stop_reason in CUT_SHORT:
             return False
         settled = len(self.values) - 1 - _best(self.values) >= PATIENCE

@@ -33,7 +33,7 @@ SHOWN = 10  # features named in a message
 
 @dataclass(frozen=True)
 class Scale:
-    """The scale of the features."""
+    """The numbers that features are divided by, and the features without effect."""
 
     values: Floats  # σ, positive; 1 for a constant feature
     without_effect: Integers  # features that are constant within every query, so without effect
@@ -78,7 +78,6 @@ def find_linear_scale(data: RankingData, scale: Any, matrix: Matrix | None = Non
 
 
 def _is_constant(data: RankingData, feature: int) -> bool:
-    """Whether a feature is constant within every query."""
     column = data.X[:, [feature]]
     values = np.asarray(column.toarray() if sp.issparse(column) else column).ravel()
     _, first = np.unique(data.qid, return_index=True)
@@ -95,7 +94,6 @@ class ScaleSearch:
         self._other: FeatureScale | None = SCALES[scale]() if is_other else None
 
     def add(self, data: RankingData) -> None:
-        """Take more documents into account."""
         if self._scale is None:
             return
         require_vectors(data.n_features)
@@ -111,7 +109,6 @@ class ScaleSearch:
             self._other.merge(other._other)
 
     def found(self) -> Scale | None:
-        """Return the scale of all documents."""
         if self._scale is None:
             return None
         in_queries = self._in_queries.values()

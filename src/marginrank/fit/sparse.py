@@ -49,7 +49,7 @@ class SparseParameters(SparseDeclaration, DeviceDeclaration):
 
     @property
     def state_bytes(self) -> int:
-        """Bytes per document that the solver keeps."""
+        """Memory of the solver in bytes per document."""
         return state_bytes(self.solver, get_loss(self.loss), self.regularizer())
 
     def minimizer(self, loss: Loss) -> Callable[..., SolverResult]:
@@ -58,17 +58,16 @@ class SparseParameters(SparseDeclaration, DeviceDeclaration):
         return partial(solve, variant=self.variant) if self.solver == "fenchel" else solve
 
     @property
-    def leaves_C_open(self) -> bool:
+    def chooses_C(self) -> bool:
         """Whether C is chosen from the data."""
         return self.radius is None and self.C is None
 
     @property
     def loss_weight(self) -> float:
-        """C, or 1 with a radius and before C is chosen from the data."""
+        """C; 1 with a radius, or before C is chosen from the data."""
         return 1.0 if self.radius is not None or self.C is None else self.C
 
     def regularizer(self) -> L1Regularizer:
-        """Return the l1 ball, or the penalty."""
         if self.radius is not None:
             return L1Ball(float(self.radius), bool(self.positive))
         return ElasticNet(float(self.l1_ratio), 1.0 - self.l1_ratio, bool(self.positive))
@@ -114,7 +113,7 @@ def fit_sparse(
         matrix.survey(objective.pairs, objective.threads)
         scale = find_linear_scale(data, parameters.scale, matrix)
         chosen = parameters
-        if parameters.leaves_C_open:
+        if parameters.chooses_C:
             with blaming_features(C=None):
                 chosen = with_default_C(parameters, objective, scale)
                 objective = chosen.objective(data, matrix)

@@ -97,7 +97,6 @@ class StreamProgress:
 
     @property
     def status(self) -> str:
-        """The progress in one line."""
         return "  ".join(filter(None, [*self._stage(), *self._sources(), self._left()]))
 
     def _stage(self) -> list[str]:
@@ -108,11 +107,10 @@ class StreamProgress:
             f"train  iteration {line.iteration}",
             f"objective {line.objective:.8g}",
             f"gap {line.gap:.1e}",
-            f"sweeps {line.sweeps:.1f}",
+            f"passes {line.sweeps:.1f}",
         ]
 
     def _sources(self) -> list[str]:
-        """Describe what was read: bytes, parts, workers."""
         shown = []
         if self.bytes_read:
             shown.append(f"read {readable(self.bytes_read)}")

@@ -142,7 +142,7 @@ def _chunk_taker(name: str, layout: str, threads: int) -> Callable[[_core.LetorR
         nonlocal layout
         block = assemble(reader, name, layout, False, None, threads)
         if block.qid is None:
-            raise ValueError(f"{name} has lines without qid, which chunks of queries require.")
+            raise ValueError(f"{name} has lines without qid; add qid: to every line.")
         layout = "csr" if sp.issparse(block.X) else "dense"
         return block
 

@@ -342,11 +342,12 @@ def dump_letor(data: RankingData, path: Path, *, zero_based: bool = False) -> No
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> from marginrank import RankingData, dump_letor
     >>> data = RankingData([[0.5], [2.0]], [1, 0], qid=["a", "a"])
     >>> with tempfile.NamedTemporaryFile(suffix=".txt") as file:
     ...     dump_letor(data, file.name)
-    ...     print(open(file.name).read(), end="")
+    ...     print(Path(file.name).read_text(), end="")
     1 qid:a 1:0.5
     0 qid:a 1:2
     """

@@ -91,7 +91,6 @@ def _parse(lines: bytes, width: int) -> Floats | None:
 
 
 def _first_fault(lines: bytes, width: int, number: int) -> str:
-    """Return the number of the first malformed line and its error."""
     for line in lines.split(b"\n"):
         if _parse(line, width) is None or not line.strip():
             break

@@ -341,7 +341,6 @@ class _Spill:
 
 
 def _check_disk_space(data: DataParts, folder: str) -> None:
-    """Raise OSError if the store may not fit on the disk."""
     needed = data.X.n_bytes + DOCUMENT_BYTES * data.queries.n_documents
     free = shutil.disk_usage(folder).free
     if needed > free:

@@ -159,7 +159,6 @@ def _writer(ending: str, file: IO[bytes], schema: Any, features: list[str]) -> A
 def _tables(
     data: RankingData, names: list[str], *, label: str, qid: str | None, comments: str | None
 ) -> Iterator[Any]:
-    """Yield the rows as pyarrow Tables of bounded size."""
     arrow = require("pyarrow", "frames")
     try:
         ids = arrow.array(data.query_ids)

@@ -17,16 +17,20 @@ from marginrank.metrics.comparison import Comparison, compare
 from marginrank.metrics.cumulative_gain import dcg, letor_mean_ndcg, ndcg
 from marginrank.metrics.names import get_metric
 from marginrank.metrics.pairwise import kendall_tau, pairwise_accuracy
+from marginrank.metrics.runs import RunEvaluation, compare_runs, evaluate_run
 from marginrank.metrics.scorers import RankingScorer, make_ranking_scorer
 
 __all__ = [
     "Comparison",
     "RankingScorer",
+    "RunEvaluation",
     "auc",
     "average_precision",
     "compare",
+    "compare_runs",
     "dcg",
     "err",
+    "evaluate_run",
     "get_metric",
     "kendall_tau",
     "letor_mean_ndcg",

@@ -91,7 +91,7 @@ def precision(ranking: Ranking, *, k: int | None = None, threshold: float = 0.0)
     """Return the precision, P@k = (relevant documents of rank ≤ k) / k.
 
     The divisor is k even if the query has fewer documents, as in LETOR, trec_eval and ranx; without
-    k it is the number of documents.
+    k it is the number of retrieved documents.
 
     Parameters
     ----------
@@ -115,14 +115,15 @@ def precision(ranking: Ranking, *, k: int | None = None, threshold: float = 0.0)
     0.5
     """
     found, n_relevant = _count_found(ranking, k, threshold)
-    return np.where(n_relevant > 0, found / (ranking.sizes if k is None else k), np.nan)
+    n_found = np.maximum(ranking.total(ranking.retrieved.astype(np.float64)), 1.0)
+    return np.where(n_relevant > 0, found / (n_found if k is None else k), np.nan)
 
 
 @ranking_metric()
 def recall(ranking: Ranking, *, k: int | None = None, threshold: float = 0.0) -> Floats:
     """Return the recall, R@k = (relevant documents of rank ≤ k) / (relevant documents).
 
-    As in trec_eval and ranx. Without k it is 1, because all documents are found.
+    As in trec_eval and ranx. Without k it is 1 if all relevant documents were retrieved.
 
     Parameters
     ----------
@@ -192,9 +193,9 @@ def _count_found(ranking: Ranking, k: int | None, threshold: float) -> tuple[Flo
     return ranking.total(chance * _top(ranking, k)), n_relevant
 
 
-def _top(ranking: Ranking, k: int | None) -> Booleans | int:
+def _top(ranking: Ranking, k: int | None) -> Booleans:
     k = check_cutoff(k)
-    return 1 if k is None else ranking.rank <= k
+    return ranking.retrieved if k is None else ranking.retrieved & (ranking.rank <= k)
 
 
 def _chances(ranking: Ranking, relevant: Floats, *, average_ties: bool) -> tuple[Floats, Floats]:

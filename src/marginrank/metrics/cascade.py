@@ -15,7 +15,7 @@ NEGLIGIBLE = 40.0  # positions that a reader reaches with a chance below exp(−
 
 @ranking_metric()
 def err(ranking: Ranking, *, k: int | None = None, max_label: float | None = None) -> Floats:
-    """Return the expected reciprocal rank of Chapelle et al. (2009).
+    """Return the expected reciprocal rank, ERR.
 
     ERR@k = Σ_{r ≤ k} (1/r) · R_r · Π_{i < r} (1 − R_i) with R = (2^y − 1) / 2^max_label, the chance
     that a document satisfies a reader who goes down the ranking. As in Yahoo LTRC and, with
@@ -37,6 +37,11 @@ def err(ranking: Ranking, *, k: int | None = None, max_label: float | None = Non
     float or ndarray of shape (n_queries,)
         Between 0 and 1. A query of one document with the highest grade has 1 − 2^−max_label.
 
+    References
+    ----------
+    O. Chapelle, D. Metzler, Y. Zhang and P. Grinspan (2009). Expected reciprocal rank for graded
+    relevance. CIKM.
+
     Examples
     --------
     >>> from marginrank.metrics import err
@@ -48,7 +53,7 @@ def err(ranking: Ranking, *, k: int | None = None, max_label: float | None = Non
     top = check_cutoff(k)
     gain_of = gains(ranking, "exponential")
     satisfied = ranking.best_first(gain_of) / np.exp2(_highest(ranking, max_label))
-    within = np.full(satisfied.size, True) if top is None else ranking.rank <= top
+    within = ranking.retrieved if top is None else ranking.retrieved & (ranking.rank <= top)
     read_on = ranking.running(np.multiply, 1.0 - satisfied)
     reached = np.where(ranking.rank == 1, 1.0, np.roll(read_on, 1))
     if ranking.average_ties:

@@ -40,6 +40,10 @@ class Comparison(ResultTable):
         Two-sided p-value of the paired randomization test.
     n_queries : int
         Number of queries in which the metric has a value for both.
+
+    See Also
+    --------
+    compare : Makes it, with an example.
     """
 
     metric: str
@@ -107,6 +111,11 @@ def compare(
     -------
     Comparison
         A positive difference is in favor of `scores_a`.
+
+    References
+    ----------
+    M. Smucker, J. Allan and B. Carterette (2007). A comparison of statistical significance tests
+    for information retrieval evaluation. CIKM.
 
     Examples
     --------

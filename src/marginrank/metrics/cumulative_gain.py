@@ -42,7 +42,7 @@ def dcg(
     """
     gain_of = gains(ranking, gain)
     weight = discounts(ranking, discount, check_cutoff(k))
-    values = ranking.total(ranking.expected(gain_of) * weight)
+    values = ranking.total(found_gains(ranking, gain_of) * weight)
     return np.where(ranking.total(gain_of) > 0, values, np.nan)
 
 
@@ -97,6 +97,13 @@ def ndcg(
     float or ndarray of shape (n_queries,)
         Between 0 and 1.
 
+    References
+    ----------
+    K. Järvelin and J. Kekäläinen (2002). Cumulated gain-based evaluation of IR techniques. ACM
+    Transactions on Information Systems 20(4).
+    F. McSherry and M. Najork (2008). Computing information retrieval performance measures
+    efficiently in the presence of tied scores. ECIR.
+
     Examples
     --------
     >>> from marginrank.metrics import ndcg
@@ -108,7 +115,7 @@ def ndcg(
     """
     gain_of = gains(ranking, gain)
     weight = discounts(ranking, discount, check_cutoff(k))
-    actual = ranking.total(ranking.expected(gain_of) * weight)
+    actual = ranking.total(found_gains(ranking, gain_of) * weight)
     return ratio(actual, ranking.total(ranking.descending(gain_of) * weight))
 
 
@@ -139,7 +146,7 @@ def letor_mean_ndcg(ranking: Ranking) -> Floats:
     """
     gain_of = gains(ranking, "exponential")
     weight = discounts(ranking, "letor", None)
-    actual = ranking.running(np.add, ranking.expected(gain_of) * weight)
+    actual = ranking.running(np.add, found_gains(ranking, gain_of) * weight)
     ideal = ranking.running(np.add, ranking.descending(gain_of) * weight)
     return ranking.total(ratio(actual, ideal)) / ranking.sizes
 
@@ -166,6 +173,11 @@ def gains(ranking: Ranking, kind: str) -> Floats:
             f"{label}, and sums of such gains overflow; divide the labels by a constant."
         )
     return np.exp2(y) - 1.0 if is_exponential else y
+
+
+def found_gains(ranking: Ranking, gain_of: Floats) -> Floats:
+    """Return the gain at each rank, 0 for documents that were not retrieved."""
+    return ranking.expected(gain_of) * ranking.retrieved
 
 
 def _name_label(ranking: Ranking, position: np.intp) -> str:

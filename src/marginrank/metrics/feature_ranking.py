@@ -201,8 +201,6 @@ def _score_features(
 def _score_columns(
     measure: Callable[[Floats], float], X: Any, threads: int
 ) -> Iterator[tuple[float, float]]:
-    """Yield the values of each column and of its negative."""
-
     def score_both(block: Any, j: int) -> tuple[float, float]:
         column = _column(block, j)
         return measure(column), measure(-column)

@@ -18,6 +18,8 @@ from marginrank.metrics.ranking import Ranking
 
 Value = float | Any  # a float, or with per_query=True an array: Any spares users a cast
 
+# Option of every metric that only evaluate_run passes: which documents a run has retrieved.
+RETRIEVED = "_retrieved"
 ROUNDING = 1e-12  # relative; values that differ by less may do so by the order of the rows
 
 
@@ -73,7 +75,14 @@ def ranking_metric(
             no_relevant = options.pop("no_relevant", 0.0) if conventions else "skip"
             check_choice("ties", ties, ("order", "average"))
             ranking = Ranking.of(
-                y, scores, qid, group, n_jobs, ordinal=ordinal, average_ties=ties == "average"
+                y,
+                scores,
+                qid,
+                group,
+                n_jobs,
+                ordinal=ordinal,
+                average_ties=ties == "average",
+                retrieved=options.pop(RETRIEVED, None),
             )
             return average(_fill(values_of(ranking, **options), no_relevant), per_query)
 
@@ -121,7 +130,7 @@ def ratio(part: Floats, whole: Floats) -> Floats:
 
 
 def average(values: Floats, per_query: bool) -> Value:
-    """Return values by query, or their mean over the queries that have one (are not nan)."""
+    """Return the values by query, or their mean without nan."""
     if per_query:
         return values
     defined = values[~np.isnan(values)]

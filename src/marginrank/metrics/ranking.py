@@ -8,10 +8,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from marginrank import _core
 from marginrank._utils.threads import cached_property, effective_threads
-from marginrank._utils.types import Floats, Integers
+from marginrank._utils.types import Booleans, Floats, Integers
 from marginrank.data.queries import Documents, group_rows
 from marginrank.data.validation import check_labels, check_vector
 
+LOWEST = np.finfo(np.float64).min  # score of documents that were not retrieved
 Scalar = TypeVar("Scalar", np.float64, np.int64)
 
 
@@ -21,14 +22,16 @@ class Ranking:
 
     Arrays of documents have one of two orders: grouped by query in input order (`labels`,
     `scores`), or by descending score in each query (`rank` and the result of `best_first`). Ties
-    stay in input order.
+    stay in input order. A document that was not retrieved comes last: it counts among the documents
+    of its query, for example in the ideal ranking, but not at its rank.
     """
 
     labels: Floats
     scores: Floats
     documents: Documents
     threads: int
-    average_ties: bool = False  # whether a metric is the expectation over all orders of ties
+    average_ties: bool  # whether a metric is the expectation over all orders of ties
+    found: Booleans  # whether a document was retrieved
 
     @classmethod
     def of(
@@ -41,11 +44,17 @@ class Ranking:
         *,
         ordinal: bool = False,
         average_ties: bool = False,
+        retrieved: Booleans | None = None,
     ) -> "Ranking":
-        """Check and group the documents; with `ordinal`, only the order of labels matters."""
+        """Check and group the documents; with `ordinal`, only the order of labels matters.
+
+        `retrieved` says which documents have a rank; all by default.
+        """
         threads = effective_threads(n_jobs)
         n = np.shape(scores)[0] if np.ndim(scores) else 0
         s = check_vector(scores, "scores", n, "one score per document")
+        found: Booleans = np.ones(n, dtype=np.bool_) if retrieved is None else retrieved
+        s = np.where(found, s, LOWEST)
         _check_lengths(y, n)
         label = "one label per document"
         labels = check_labels(y, n) if ordinal else check_vector(y, "y", n, label)
@@ -54,7 +63,8 @@ class Ranking:
         else:
             documents, _ = group_rows(n, qid, group)
             labels, s = documents.grouped(labels), documents.grouped(s)
-        return cls(labels, s, documents, threads, average_ties)
+            found = documents.grouped(found)
+        return cls(labels, s, documents, threads, average_ties, found)
 
     @property
     def offsets(self) -> Integers:
@@ -75,6 +85,11 @@ class Ranking:
     def rank(self) -> Integers:
         """Rank 1, 2, … of each document in the order of its query."""
         return np.arange(1, self.labels.size + 1) - self.repeat(self.offsets[:-1])
+
+    @cached_property
+    def retrieved(self) -> Booleans:
+        """Whether the document at each rank was retrieved, in the order of the scores."""
+        return self.found[self.order]
 
     @cached_property
     def ties(self) -> "TieGroups":

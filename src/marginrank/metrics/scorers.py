@@ -21,7 +21,12 @@ NO_QUERIES = (
 
 @dataclass(frozen=True, repr=False)
 class RankingScorer:
-    """A ranking metric as a scikit-learn scorer; see :func:`make_ranking_scorer`."""
+    """A ranking metric as a scikit-learn scorer.
+
+    See Also
+    --------
+    make_ranking_scorer : Makes it, with an example.
+    """
 
     metric: Metric
 

@@ -9,7 +9,14 @@ from marginrank._utils.parameters import Mention, Message
 
 
 class StopReason(Enum):
-    """Why a solver stopped."""
+    """Why a solver stopped; the value is a phrase for people.
+
+    Examples
+    --------
+    >>> from marginrank import RankSVM, StopReason
+    >>> RankSVM().fit([[0.0], [1.0]], [0, 1]).stop_reason_ is StopReason.CERTIFIED
+    True
+    """
 
     CERTIFIED = Message("the certified gap is below ", Mention("tol"))
     ESTIMATED = Message("the estimated distance to the optimum is below ", Mention("tol"))
@@ -18,7 +25,7 @@ class StopReason(Enum):
     VALIDATED = Message("the validation metric no longer improves by ", Mention("tol"))
     MAX_ITER = Message(Mention("max_iter"), " iterations were made")
     INTERRUPTED = Message("the fit was interrupted")
-    FAILED = Message("the data could not be read any more")
+    FAILED = Message("the data could no longer be read")
 
     @property
     def converged(self) -> bool:
@@ -29,8 +36,16 @@ class StopReason(Enum):
 class Iteration(NamedTuple):
     """One iteration in the history of a fit.
 
-    `gap` is a certified bound on F − F*, `estimate` is the solver's estimate of it, `sweeps` counts
-    passes over X since the start, and `fraction` is the share of documents in use.
+    `gap` is a certified bound on F − F*, and `estimate` the solver's estimate of it.
+    `inner_iterations` counts conjugate gradient steps, and `sweeps` passes over X since the start.
+    `fraction` is the share of the documents in use.
+
+    Examples
+    --------
+    >>> from marginrank import RankSVM
+    >>> history = RankSVM().fit([[0.0], [1.0]], [0, 1]).history_
+    >>> history[-1].fraction, history[-1].gap < 1e-6
+    (1.0, True)
     """
 
     iteration: int
@@ -200,7 +215,7 @@ def iteration_text(line: Iteration) -> str:
     return (
         f"iter {line.iteration:3d}  {line.seconds:8.3f} s  F {line.objective:.10e}  "
         f"|g| {line.gradient_norm:.2e}  gap {line.gap:.1e}  est {line.estimate:.1e}  "
-        f"cg {line.inner_iterations:3d}  sweeps {line.sweeps:6.1f}  data {line.fraction:.1%}"
+        f"cg {line.inner_iterations:3d}  passes {line.sweeps:6.1f}  data {line.fraction:.1%}"
     )
 
 

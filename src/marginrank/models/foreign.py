@@ -76,7 +76,7 @@ def foreign_scores(model: Any, X: Any) -> Floats:
         raise ValueError(f"{name} must return one score per document, got shape {values.shape}.")
     bad = np.flatnonzero(~np.isfinite(values))
     if bad.size:
-        raise ValueError(f"{name} gives document {bad[0]} the score {values[bad[0]]}.")
+        raise ValueError(f"{name} gives document {bad[0]} the score {values[bad[0]]}; check X.")
     return values
 
 

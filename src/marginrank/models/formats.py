@@ -96,7 +96,7 @@ def read_any_model(path: Path) -> LinearModel | AdditiveModel | KernelModel:
 
 
 def is_model(path: Path) -> bool:
-    """Whether a file begins like a known model format."""
+    """Whether the first bytes of a file match a known model format."""
     path = os.fspath(path)
     return _linear_format(path) is not None or kernel_model.is_kernel_model(path)
 

@@ -55,13 +55,12 @@ def read_additive(path: str) -> AdditiveModel:
 
 
 def is_additive_model(path: str) -> bool:
-    """Whether a file begins like an additive model."""
+    """Whether the first bytes of a file match an additive model."""
     with open(path, "rb") as file:
         return f'"{ADDITIVE_FORMAT}"'.encode() in file.read(128)
 
 
 def _linear_to_json(model: LinearModel) -> dict[str, Any]:
-    """Return the fields of the file, in order."""
     if model.estimator not in ESTIMATORS:
         raise TypeError(
             f"{model.estimator} cannot be saved as JSON; only {', '.join(ESTIMATORS)} can."
@@ -108,7 +107,6 @@ def _read_linear(fields: Fields) -> LinearModel:
 
 
 def _additive_to_json(model: AdditiveModel) -> dict[str, Any]:
-    """Return the fields of the file, in order."""
     curves = [
         {
             "knots": curve.knots.tolist(),

@@ -48,8 +48,8 @@ VARIANTS = ("plain", "away", "pairwise")
 # Values that searches try.
 SMOOTHNESS_TRIED = (0.03, 3.0)
 BINS_TRIED = 32
-CURVES_TRIED = "pairs"  # normalization of additive models
-LINES_TRIED = ("none", "query")  # normalizations and scales of linear models
+ADDITIVE_TRIED = "pairs"  # normalization of additive models
+LINEAR_TRIED = ("none", "query")  # normalizations and scales of linear models
 LARGEST_SEED = 2**32 - 1  # NumPy's limit
 
 
@@ -159,36 +159,45 @@ def _check_monotonic(value: Any) -> None:
 
 
 # Shared by several learners, with different defaults.
-LOSS_WEIGHT = Parameter(number(), "Weight of the loss.", MODEL, letter="-C")
+LOSS_WEIGHT = Parameter(
+    number(), "Weight of the loss; a larger C fits the data more closely.", MODEL, letter="-C"
+)
 LOSS = Parameter(TEXT, "Loss of a pair: squared_hinge, hinge, huber or logistic.", MODEL)
 SMOOTH_LOSS = Parameter(TEXT, "Loss of a pair: squared_hinge, huber or logistic.", MODEL)
 PAIR_SELECTION = Parameter(
-    choice(PAIR_SELECTIONS), "Pairs of a query: all, or adjacent labels only.", MODEL
+    choice(PAIR_SELECTIONS), "Pairs of a query: all, or of adjacent labels only.", MODEL
 )
-PAIR_COST = Parameter(accepted_by(check_pair_cost), "Weight of a pair's loss: gain or ndcg.", MODEL)
+PAIR_COST = Parameter(
+    accepted_by(check_pair_cost),
+    "Weight of a pair: its difference in gain (gain), or the NDCG that swapping it costs (ndcg).",
+    MODEL,
+)
 MARGIN = Parameter(
-    accepted_by(check_margin), "Margin of a pair: unit, or the difference of label or gain.", MODEL
+    accepted_by(check_margin),
+    "Margin of a pair: 1 (unit), or its difference in label or gain.",
+    MODEL,
 )
 OBJECTIVE = Parameter(
     accepted_by(ndcg_cutoff),
-    "Objective: the loss of all pairs (pairs), or the top of each ranking, such as ndcg@10.",
+    "pairs: the loss of all pairs; ndcg@10: pairs weighted by their effect on NDCG@10.",
     MODEL,
 )
 NORMALIZATION = Parameter(
     choice(NORMALIZATIONS),
-    "Divide the loss by nothing (none), by the number of pairs, or by the pairs of each query.",
+    "The loss is the sum over pairs (none), the mean over pairs (pairs), or the mean over queries "
+    "of the mean over their pairs (query).",
     MODEL,
 )
 SCALE = Parameter(
     accepted_by(check_scale),
-    "Divide features by nothing (none), by their standard deviation (standard, or query for "
-    "within queries), or by their range.",
+    "Divide features by nothing (none), their standard deviation (standard), their within-query "
+    "standard deviation (query) or their range (range).",
     MODEL,
 )
-TOL = Parameter(number(), "Relative distance to the optimum.", OPTIMIZATION)
+TOL = Parameter(number(), "Stop at this relative distance to the optimum.", OPTIMIZATION)
 MAX_ITER = Parameter(integer(at_least=1), "Maximum number of iterations.", OPTIMIZATION)
 RANDOM_STATE = Parameter(
-    integer(at_least=0, at_most=LARGEST_SEED), "Seed of samples and orders.", OPTIMIZATION
+    integer(at_least=0, at_most=LARGEST_SEED), "Seed of random samples and orders.", OPTIMIZATION
 )
 # No flag here, because commands without a learner have threads as well.
 N_JOBS = Parameter(
@@ -216,12 +225,14 @@ class LinearDeclaration:
 
     C: float = LOSS_WEIGHT.field(1.0)
     lam: float | None = Parameter(
-        or_none(number()), "Weight of the squared norm of w, instead of C = 1 / (2 lam).", MODEL
+        or_none(number()),
+        "Weight of the squared norm of the weights; sets C to 1 / (2 lam).",
+        MODEL,
     ).field(None)
     objective: str = OBJECTIVE.field("pairs")
     loss: str = LOSS.field("squared_hinge")
     solver: str = Parameter(
-        TEXT, "newton or tron; for hinge: smoothing, ocas or bmrm; auto chooses.", OPTIMIZATION
+        TEXT, "auto, newton or tron; for the hinge loss, smoothing, ocas or bmrm.", OPTIMIZATION
     ).field("auto")
     tol: float = TOL.field(1e-6)
     max_iter: int = MAX_ITER.field(1000)
@@ -244,12 +255,12 @@ class AdditiveDeclaration(LinearDeclaration):
     ).field(16)
     smoothness: float | None = Parameter(
         or_none(number(above=1e-12)),
-        "Penalty on the roughness of curves; by default the number of features / 200.",
+        "Penalty on the roughness of curves; n_features / 200 by default.",
         MODEL,
     ).field(None)
     categorical_features: Any = Parameter(  # noqa: RUF009 (a field)
         or_none(accepted_by(_check_categorical)),
-        "Features whose values are categories: names or numbers, separated by commas.",
+        "Categorical features: names, or indices from 1, separated by commas.",
         MODEL,
     ).field(None)
     interactions: int = Parameter(
@@ -260,7 +271,7 @@ class AdditiveDeclaration(LinearDeclaration):
     ).field(0.0)
     monotonic_cst: Any = Parameter(  # noqa: RUF009 (a field)
         or_none(accepted_by(_check_monotonic)),
-        "Features with monotone curves: names or numbers with a sign, such as bm25:+1,age:-1.",
+        "Features with monotone curves: names or indices with a sign, such as bm25:+1,age:-1.",
         MODEL,
     ).field(None)
     scale: Any = SCALE.field("standard")  # noqa: RUF009 (a field)
@@ -271,16 +282,18 @@ class SparseDeclaration:
     """Parameters of a sparse RankSVM; see :class:`~marginrank.SparseRankSVM`."""
 
     radius: float | None = Parameter(
-        or_none(number()), "Bound on the l1 norm of w, instead of C.", MODEL
+        or_none(number()), "Bound on the l1 norm of the weights, instead of C.", MODEL
     ).field(None)
     C: float | None = Parameter(
-        or_none(number()), "Weight of the loss; chosen from the data by default.", MODEL, "-C"
+        or_none(number()), "Weight of the loss; by default chosen from the data.", MODEL, "-C"
     ).field(None)
     l1_ratio: float = Parameter(share(), "Share of the l1 norm in the penalty.", MODEL).field(1.0)
     positive: bool = Parameter(FLAG, "Require non-negative weights.", MODEL).field(False)
     loss: str = SMOOTH_LOSS.field("squared_hinge")
     solver: str = Parameter(
-        TEXT, "proximal_newton; fenchel with a radius; truncated_gradient without.", OPTIMIZATION
+        TEXT,
+        "proximal_newton, fenchel (requires --radius) or truncated_gradient (not with --radius).",
+        OPTIMIZATION,
     ).field("proximal_newton")
     variant: str = Parameter(
         choice(VARIANTS), "Steps of fenchel: plain, away or pairwise.", OPTIMIZATION
@@ -306,18 +319,24 @@ class OnlineDeclaration:
     normalization: str = NORMALIZATION.field("none")
     scale: Any = SCALE.field(None)  # noqa: RUF009 (a field)
     method: str = Parameter(
-        choice(METHODS), "Steps on all pairs of a query, or on a random pair.", OPTIMIZATION
+        choice(METHODS),
+        "Steps on all pairs of a query (query) or on random pairs (pair).",
+        OPTIMIZATION,
     ).field("query")
     learning_rate: str = Parameter(
-        choice(LEARNING_RATES), "Step size: auto; or eta0, constant or inverse to t.", OPTIMIZATION
+        choice(LEARNING_RATES),
+        "Step size: auto, constant (eta0) or inverse (eta0 / t).",
+        OPTIMIZATION,
     ).field("auto")
-    eta0: float = Parameter(number(), "Step size, if not auto.", OPTIMIZATION).field(1.0)
+    eta0: float = Parameter(
+        number(), "Factor of the step sizes constant and inverse.", OPTIMIZATION
+    ).field(1.0)
     average: bool = Parameter(FLAG, "Average the weights over the steps.", OPTIMIZATION).field(True)
     max_iter: int = Parameter(
         integer(at_least=1), "Maximum number of passes over the data.", OPTIMIZATION
     ).field(100)
     tol: float = Parameter(
-        number(allow_equal=True), "Estimated relative distance to the optimum.", OPTIMIZATION
+        number(allow_equal=True), "Stop at this estimated distance to the optimum.", OPTIMIZATION
     ).field(1e-3)
     shuffle: bool = Parameter(
         FLAG, "Visit the queries in a new order in each pass.", OPTIMIZATION

@@ -110,7 +110,6 @@ def _width(
 
 
 def _number(path: str, name: str, value: Any) -> float:
-    """Return a finite number, which may be given as text."""
     try:
         number = math.nan if isinstance(value, bool | None) else float(value)
     except (TypeError, ValueError, OverflowError):

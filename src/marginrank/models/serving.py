@@ -204,7 +204,6 @@ class LinearScorer:
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def _check_columns(self, given: Iterable[str]) -> None:
-        """Raise ValueError if a feature with a weight has no column."""
         if self.feature_names is None:
             raise ValueError(
                 "columns cannot be selected by name, because the model has no feature names; pass "
@@ -220,8 +219,8 @@ class LinearScorer:
         if absent:
             more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
             raise ValueError(
-                f"the feature {absent[0]!r}{more} of the model is missing; pass one column per "
-                "feature, with zeros if necessary."
+                f"missing features: {absent[0]!r}{more}; pass one column per feature of the model, "
+                "of zeros if a feature has no values."
             )
 
 
@@ -268,7 +267,6 @@ def _table(values: Sequence[ArrayLike], names: Sequence[str]) -> NDArray[np.floa
 
 
 def _rows(batch: Any) -> NDArray[Any]:
-    """Return the columns of a RecordBatch as rows of documents."""
     try:
         rows: NDArray[Any] = batch.to_tensor(row_major=True).to_numpy()
     except (TypeError, NotImplementedError) as error:
@@ -291,12 +289,12 @@ def _holds_numbers(kind: Any) -> bool:
 
 
 def vectors_of(array: Any) -> NDArray[Any]:
-    """Return an Arrow array of lists of one length as a matrix, without a copy."""
+    """Return an Arrow array of equal-length lists as a matrix, without a copy."""
     width = getattr(array.type, "list_size", None)
     if width is None:
         raise ValueError(
-            f"an Arrow array of {array.type} has no features; pass lists of one length, or a "
-            "RecordBatch or Table with one column per feature."
+            f"cannot read features from an Arrow array of {array.type}; pass lists of equal "
+            "length, or a RecordBatch or Table with one column per feature."
         )
     kind = array.type.value_type
     if not _holds_numbers(kind) and str(kind) != "halffloat":

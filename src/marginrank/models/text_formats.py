@@ -184,7 +184,6 @@ def read_svmrank(path: str) -> LinearModel:
 
 
 def _read_svmrank_header(lines: ModelLines) -> tuple[int, int]:
-    """Return the number of features and of support vectors."""
     version = lines.next(f"'{SVMRANK_FIRST_LINE} …'")
     if not version.startswith(SVMRANK_FIRST_LINE):
         lines.fail(f"{shorten(version)} is not '{SVMRANK_FIRST_LINE} …'")

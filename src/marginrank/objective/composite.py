@@ -1,6 +1,7 @@
 """Loss plus regularizer, F(w) = L(w) + Ω(w), with a certificate by Fenchel duality.
 
-With t = Kw the score differences of the pairs, L(w) = f(t) = Σ c ℓ(t). For every α,
+K maps w to the score differences t of the pairs, c are the weights of the pairs and ℓ is the loss
+of a pair, so L(w) = f(t) = Σ c ℓ(t). F* is the minimum of F. For every α,
 
     F* ≥ −f*(α) − Ω*(−Kᵀα).
 
@@ -9,10 +10,10 @@ current w, so Kᵀα = τ∇L(w). f* is convex with f*(0) = 0, and strongly conv
 
     f*(τf'(t)) ≤ τ f*(f'(t)) − τ(1 − τ) Σ c ℓ'(t)² / (2M),    f*(f'(t)) = ⟨w, ∇L(w)⟩ − L(w),
 
-with equality for squared hinge and Huber. Everything in it is a sum over pairs that the kernels
-compute from scores. In the l1 ball τ = 1 gives the gap of Frank-Wolfe, ⟨w, ∇L⟩ + r‖∇L‖∞; for an l1
-penalty τ‖∇L‖∞ ≤ l1 must hold. So one feature that pulls too strongly scales all of α down, and
-F(w) − bound falls only as fast as the gradient's error.
+with equality for squared hinge and Huber. The kernels compute these sums over pairs from scores. In
+the l1 ball of radius r, τ = 1 gives the gap of Frank-Wolfe, ⟨w, ∇L⟩ + r‖∇L‖∞. For an l1 penalty,
+τ‖∇L‖∞ ≤ l1 must hold, so a single large component of ∇L shrinks α for all pairs, and F(w) − bound
+falls only as fast as the gradient's error.
 """
 
 from dataclasses import dataclass
@@ -42,7 +43,7 @@ class Composite(Generic[R_co]):
     def __post_init__(self) -> None:
         loss = self.objective.loss
         if not loss.smooth:
-            raise ValueError(f"loss={loss.name!r} is not smooth, as sparse solvers require.")
+            raise ValueError(f"loss={loss.name!r} is not smooth; use a smooth loss.")
 
     def at(
         self, w: Floats, scores: Scores | None = None, accumulated_update: Floats | None = None

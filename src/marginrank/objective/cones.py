@@ -126,7 +126,6 @@ class ConePoint(StructuredPoint):
 
     @cached_property
     def multipliers(self) -> list[Floats]:
-        """The best μ, block by block."""
         of_loss = self.base.gradient - self.objective.ridge * self.w
         return [block.multipliers(of_loss[block.weights]) for block in self.cone.blocks]
 

@@ -45,12 +45,15 @@ class DerivedPoint(ABC):
 
 
 class StructuredPoint(DerivedPoint):
-    """A point in a cone, or with a penalty on groups: F(w) − F* ≤ ½‖r‖² / ρ + slack."""
+    """A point in a cone, or with a penalty on groups: F(w) − F* ≤ ½‖r‖² / ρ + slack.
+
+    r is the part of the gradient that neither multipliers nor the penalty cancel.
+    """
 
     @property
     @abstractmethod
     def gradient_rounding(self) -> float:
-        """Bound on the norm of the rounding error of the gradient r."""
+        """Upper bound on the norm of the rounding error of r."""
 
     @property
     @abstractmethod

@@ -260,7 +260,7 @@ def with_preferred(factors: PairFactors | None, weight: Floats) -> PairFactors:
 
 
 def margin_offsets(margin: Any, y: NDArray[Any], qid: Integers) -> Floats:
-    """Return the d_i of RankSVM's parameter `margin`, less one of them per query."""
+    """Return the margin offsets d_i for the parameter `margin`, relative to one of each query."""
     if callable(margin):
         offsets = np.asarray(margin(y), dtype=np.float64)
         if offsets.shape != y.shape or not np.isfinite(offsets).all():

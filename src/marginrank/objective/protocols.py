@@ -159,7 +159,7 @@ class Design(ABC):
         return self.transpose_dot(loss.hess_vec(state, scores)), scores
 
     def share(self, designs: Sequence["Design"]) -> "SharedSweeps":
-        """Return sweeps for several designs of one matrix and the same documents."""
+        """Return sweeps over X that several problems on the same documents share."""
         return SharedSweeps(designs)
 
     def column(self, j: int) -> Scores:
@@ -306,7 +306,7 @@ class Matrix(ABC):
         return j
 
     def on_host(self) -> "Matrix | None":
-        """Return X for the native kernels, which verify results; None if they computed them."""
+        """Return X for native kernels that verify a result; None if it comes from them."""
         return None
 
     def survey(self, pairs: PairCounts, threads: int) -> int:

@@ -192,14 +192,17 @@ def over_folds(scores: Floats, metric: str) -> FoldMean:
     """
     has_score: Booleans = np.any(~np.isnan(scores.reshape(-1, scores.shape[-1])), axis=0)
     if not has_score.any():
-        raise ValueError(f"{metric} has no value on any fold; check y and qid, or use fewer folds.")
+        raise ValueError(
+            f"{metric} is undefined on every fold; queries need at least two distinct labels. "
+            "Check y and qid, or use fewer folds."
+        )
     if not has_score.all():
         numbers = [str(k + 1) for k in np.flatnonzero(~has_score)]
-        which, are = ("folds", "are") if len(numbers) > 1 else ("fold", "is")
+        which = "folds" if len(numbers) > 1 else "fold"
         warn_caller(
-            f"{metric} has no value on {which} {', '.join(numbers)} of {has_score.size}, which "
-            f"{are} left out: there may be no query with different labels. Check y and qid, or use "
-            "fewer folds."
+            f"{metric} is undefined on {which} {', '.join(numbers)} of {has_score.size}, probably "
+            "because no query there has two distinct labels, and excluded from the mean. Check y "
+            "and qid, or use fewer folds."
         )
     used = scores[..., has_score]
     n_used = used.shape[-1]
@@ -236,8 +239,8 @@ def _splits(data: RankingData, cv: Any) -> Iterable[Any]:
     if isinstance(cv, str) or not isinstance(cv, Iterable):
         raise ParameterError(
             given("cv", cv),
-            " must be a number of folds, a splitter of scikit-learn, or a list of (train, test) "
-            "rows.",
+            " must be a number of folds, a splitter of scikit-learn, a list of (train, test) rows, "
+            "or 'loo' in RankSVMCV.",
         )
     return cv
 

@@ -102,12 +102,12 @@ class LearningCurve(ResultTable):
         change = f"from {before:,} to {after:,} queries, {self.metric} changed by {mean:+.4f}"
         if np.isnan(error):
             unit = "fold" if self.valid_by_query is None else "query"
-            return f"One {unit} cannot tell whether more queries would help: {change}."
+            return f"One {unit} is not enough to say whether more queries would help: {change}."
         change += f" ± {error:.4f}"
         if mean > CLEAR * error:
             return f"More queries would likely help: {change}."
         if mean < -CLEAR * error:
-            return f"More queries made it worse, so that some may be of another kind: {change}."
+            return f"More queries made it worse; some may differ from the rest: {change}."
         if mean + CLEAR * error < LITTLE * abs(self.valid_mean[-1]):
             return f"More queries would likely not help: {change}."
         return f"It cannot be told whether more queries would help: {change}, which may be chance."
@@ -240,8 +240,8 @@ def _check_names(parameters: Mapping[str, Any]) -> None:
     for name in parameters:
         if name not in known:
             raise TypeError(
-                f"learning_curve_ranking has no parameter {name!r}; available parameters of the "
-                f"fit: {', '.join(known)}."
+                f"learning_curve_ranking has no parameter {name!r}; parameters that it passes on "
+                f"to the fit: {', '.join(known)}."
             )
 
 

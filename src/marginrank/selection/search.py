@@ -22,6 +22,7 @@ from marginrank.metrics.names import Metric
 from marginrank.metrics.options import exceeds
 from marginrank.models.fit_report import StopReason, is_close
 from marginrank.selection.folds import Fold, check_folds, folds_of, over_folds, query_folds
+from marginrank.selection.leave_one_out import LOO, leave_one_out_learner
 from marginrank.selection.results import (
     RULES,
     Candidate,
@@ -231,7 +232,8 @@ def run_search(
     """Select parameters by the scores of models on queries that they were not trained on.
 
     Models are scored on the folds of `cv` (see :func:`~marginrank.selection.folds.folds_of`), or
-    models of all data are scored on `validation`. For `rule` see
+    models of all data are scored on `validation`, or with ``cv="loo"`` on the data by
+    :func:`~marginrank.fit.query_influence.leave_one_out`. For `rule` see
     :func:`~marginrank.selection.results.find_best`.
 
     Parameters
@@ -252,9 +254,13 @@ def run_search(
     check_choice("rule", rule, RULES)
     if budget is not None:
         check_number("budget", budget)
-    if validation is not None and (rule == "one_se" or nested):
+    is_loo = validation is None and isinstance(cv, str) and cv == LOO
+    if (validation is not None or is_loo) and (rule == "one_se" or nested):
         needs = given("rule", rule) if rule == "one_se" else Mention("nested")
-        raise ParameterError(needs, " requires folds and cannot be combined with validation data.")
+        other = given("cv", cv) if is_loo else "validation data"
+        raise ParameterError(needs, " requires folds and cannot be combined with ", other, ".")
+    if is_loo:  # the learner scores each query without it
+        space, validation = replace(space, learner=leave_one_out_learner(space.learner)), data
     check_same_features(validation, data.n_features, data.feature_names)
     folds = [] if validation is not None else folds_of(data, cv, seed)
     splits = fold_splits(data, folds) if validation is None else [Split(None, validation)]

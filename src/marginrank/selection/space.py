@@ -1,4 +1,4 @@
-"""The candidates of a search: combinations of parameters, each on a grid of one more parameter."""
+"""The candidates of a search: combinations of parameters, each over a grid of one more."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

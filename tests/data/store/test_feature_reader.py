@@ -363,7 +363,7 @@ def test_a_sweep_ends_the_one_before(tmp_path):
         now = blocks.sweep(range(N_BLOCKS))
         next(now)
         assert len(reader_threads()) == 1
-        with pytest.raises(RuntimeError, match="started anew"):
+        with pytest.raises(RuntimeError, match="started a new pass"):
             next(before)
         assert_rows(now, X, range(1, N_BLOCKS))
 

@@ -1,4 +1,4 @@
-"""marginrank compare."""
+"""The command ``marginrank compare``."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -9,18 +9,25 @@ from marginrank.cli.flags.commands import CompareFlags
 from marginrank.cli.flags.shared import Reading
 from marginrank.cli.support import metrics as _metrics
 from marginrank.cli.support import models as _models
-from marginrank.cli.support.checks import check_files, check_flags
+from marginrank.cli.support.checks import check_files, check_flags, check_run_flags
 from marginrank.cli.support.data import open_data
 from marginrank.cli.support.files import read_scores, regular_file
 from marginrank.cli.support.output import EVIDENCE, print_json, print_line, print_table
 from marginrank.cli.support.progress import Phases
 from marginrank.data import RankingData
-from marginrank.metrics import compare
+from marginrank.io.trec_text import load_qrels, load_run
+from marginrank.metrics import compare, compare_runs
+from marginrank.metrics.runs import run_metrics
 
 
 def run(flags: CompareFlags, phases: Phases) -> None:
-    """Compare two rankings of the same data."""
-    data, reading, name = flags.data, flags.reading, flags.metric.metric
+    """Compare two rankings of the same data, or two runs."""
+    if any(value is not None for value in (flags.run_a, flags.run_b, flags.qrels)):
+        _compare_runs(flags, phases)
+        return
+    data, reading, name = flags.data or [], flags.reading, flags.metric.metric
+    if not data:
+        raise ValueError("give labeled data, or --run-a, --run-b and --qrels.")
     metric = _metrics.find_metric(flags.metric)  # checked before any data are read
     check_flags(reading.given, data)
     sides = (flags.model_a, flags.scores_a), (flags.model_b, flags.scores_b)
@@ -40,6 +47,21 @@ def run(flags: CompareFlags, phases: Phases) -> None:
             means = _metrics.measure(chosen, own, values, skip=False)
             ties |= _metrics.effect_of_ties(chosen, means, own, values)
     result = {**asdict(outcome), "metric": name, "a": a.name, "b": b.name, "ties": ties}
+    print_json(result) if flags.json else _print(result)
+
+
+def _compare_runs(flags: CompareFlags, phases: Phases) -> None:
+    sides = "model_a", "scores_a", "model_b", "scores_b", "discount"
+    check_run_flags(flags.reading.given, flags.data, ("run_a", "run_b", "qrels"), sides)
+    check_files([flags.run_a, flags.run_b, flags.qrels])
+    name, gain = flags.metric.metric, flags.metric.gain or "linear"
+    run_metrics([name], gain)  # checked before any data are read
+    with phases.phase("read"):
+        a, b = (load_run(str(path)) for path in (flags.run_a, flags.run_b))
+        qrels = load_qrels(str(flags.qrels))
+    with phases.phase("compare"):
+        outcome = compare_runs(a, b, qrels, name, unjudged=flags.unjudged, gain=gain)
+    result = {**asdict(outcome), "a": flags.run_a, "b": flags.run_b, "gain": gain, "ties": {}}
     print_json(result) if flags.json else _print(result)
 
 
@@ -93,7 +115,6 @@ class _Side:
         return _models.open_data_for(self._model, files, reading, phases)
 
     def scores(self, data: RankingData, n_jobs: int | None) -> Any:
-        """Return one score per document."""
         if self._model is None:
             return read_scores(str(self.name), data.n_documents)
         return _models.scores(self._model, data, n_jobs)

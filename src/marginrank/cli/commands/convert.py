@@ -1,4 +1,4 @@
-"""marginrank convert."""
+"""The command ``marginrank convert``."""
 
 import time
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""marginrank demo."""
+"""The command ``marginrank demo``."""
 
 from hashlib import sha256
 from importlib import import_module
@@ -47,7 +47,7 @@ Next, with your own data (LETOR text, .csv, .parquet):
 and then
 
   marginrank inspect curves.json                                  the curves
-  marginrank evaluate curves.json test.txt                        how good it is
+  marginrank evaluate curves.json test.txt                        its NDCG
   marginrank train train.txt --model model.json                   a linear model
   marginrank compare test.txt --model-a curves.json --model-b model.json
   marginrank predict curves.json test.txt --out scores.txt
@@ -64,7 +64,7 @@ def run(flags: DemoFlags, phases: Phases) -> None:
     with phases.phase("solve"):
         linear = with_seed(fit_linear(train, LINEAR, seed=seed_from(0)), 0)
     warn_of_model(linear, LINEAR)  # or raise KeyboardInterrupt
-    with phases.phase("curves"):
+    with phases.phase("solve additive"):
         additive = fit_additive(train, ADDITIVE, seed=seed_from(0))
     with phases.phase("baselines"):
         features = rank_features(train, metric=METRICS[0])
@@ -74,7 +74,7 @@ def run(flags: DemoFlags, phases: Phases) -> None:
             "ridge regression": _ridge_scores(train, test),
             "best feature": features.direction[best] * test.X[:, best],
         }
-    with phases.phase("judge"):
+    with phases.phase("evaluate"):
         rankings = {
             "AdditiveRankSVM": _models.scores(additive, test),
             "RankSVM": _models.scores(linear, test),
@@ -211,8 +211,8 @@ def _print(result: dict[str, Any], stop_reason: str) -> None:
     if not any(library in metrics for library, *_ in BOOSTERS):
         print_line("To compare with boosted trees as well: pip install lightgbm")
         print_line("")
-    print_line(f"The data are synthetic: {result['data']['queries']} queries to train on, as many")
-    print_line("to test on. Popular queries have higher features and labels. The effects of")
+    print_line(f"The data are synthetic: {result['data']['queries']} training queries and as many")
+    print_line("test queries. Popular queries have higher features and labels. The effects of")
     print_line(f"{', '.join(CURVED)} are not linear; features do not interact.")
     print_line(f"Fingerprint of the data: {result['fingerprint']}")
     print_line("")

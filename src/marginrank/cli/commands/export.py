@@ -1,4 +1,4 @@
-"""marginrank export."""
+"""The command ``marginrank export``."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""marginrank features."""
+"""The command ``marginrank features``."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ DIRECTIONS = {1: "descending", -1: "ascending"}
 
 
 def run(flags: FeaturesFlags, phases: Phases) -> None:
-    """Evaluate every feature as a ranking of its own."""
+    """Evaluate how well each feature alone ranks the documents."""
     reading = flags.reading
     check_flags(reading.given, flags.files)
     metric = find_metric(flags.metric)

@@ -1,4 +1,4 @@
-"""marginrank inspect."""
+"""The command ``marginrank inspect``."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from marginrank._utils.feature_names import name_of as feature_name
+from marginrank._utils.types import Floats
 from marginrank.cli.flags.commands import InspectFlags
 from marginrank.cli.flags.declaration import flag
 from marginrank.cli.flags.shared import KIND_OF_FLAG
@@ -21,6 +22,7 @@ from marginrank.data import RankingData
 from marginrank.data.store.stored_features import StoredFeatures
 from marginrank.data.stored_data import open_if_it_fits, whole_queries
 from marginrank.fit.feature_scales import QueryScale
+from marginrank.fit.query_influence import coef_stderr
 from marginrank.io.chunks import CHUNK_DOCUMENTS
 from marginrank.models import AdditiveModel, LinearModel, is_model
 
@@ -40,15 +42,12 @@ def run(flags: InspectFlags, phases: Phases) -> None:
         paths = [stack.enter_context(regular_file(path)) for path in files]
         both = zip(files, paths, strict=True)
         models = [name for name, path in both if kind_of(path) == "text" and is_model(path)]
-        if models and len(files) > 1:
-            raise ValueError(f"{models[0]} is a model; inspect it alone, and the data alone.")
+        if models and models != files[:1]:
+            raise ValueError(
+                f"{models[-1]} is a model; give one model first, then its training data, if any."
+            )
         if models:
-            for name in KIND_OF_FLAG:
-                if name in reading.given:
-                    raise ValueError(
-                        f"{flag(name)} is for data, but {paths[0]} is a model; drop it."
-                    )
-            described = _describe_model(_models.load(paths[0]), flags.top)
+            described = _describe_model(*_open_model(flags, paths, phases), flags.top)
         else:
             check_flags(reading.given, files)
             if "top" in reading.given:
@@ -56,6 +55,24 @@ def run(flags: InspectFlags, phases: Phases) -> None:
             described = describe_data(_open(flags, paths, phases))
     show = print_json if flags.json else _print_model if models else _print_data
     show(described)
+
+
+def _open_model(
+    flags: InspectFlags, paths: list[str], phases: Phases
+) -> tuple[_models.Model, Floats | None]:
+    """Return a model, and the standard errors of its weights if there are training data."""
+    reading, model = flags.reading, _models.load(paths[0])
+    if len(paths) == 1:
+        for name in KIND_OF_FLAG:
+            if name in reading.given:
+                raise ValueError(f"{flag(name)} is for data, but {paths[0]} is a model; drop it.")
+        return model, None
+    if not isinstance(model, LinearModel):
+        raise ValueError(f"{flags.files[0]} has no weights; inspect it without training data.")
+    check_flags(reading.given, flags.files[1:])
+    data = _models.open_data_for(model, paths[1:], reading, phases)
+    with phases.phase("standard errors"):
+        return model, coef_stderr(data, model)
 
 
 def _open(flags: InspectFlags, paths: list[str], phases: Phases) -> RankingData:
@@ -160,7 +177,6 @@ def _stored_rows(stored: Mapping[str, Any] | None) -> list[tuple[str, Any]]:
 
 
 def _listed(first: Sequence[Any], total: int) -> str:
-    """Return the first names, and how many more there are."""
     shown = ", ".join(map(str, first)) or "none"
     return f"{shown} and {total - len(first)} more" if total > len(first) else shown
 
@@ -169,12 +185,12 @@ def _label(one: Mapping[str, Any]) -> str:
     return f"{one['label']:g}" if "label" in one else f"{one['from']:.4g} … {one['to']:.4g}"
 
 
-def _describe_model(model: Any, top: int) -> dict[str, Any]:
+def _describe_model(model: Any, stderr: Floats | None, top: int) -> dict[str, Any]:
     """Return the parameters of a model and its largest weights by magnitude.
 
-    If features were scaled, weights are compared after scaling (weight times scale), which also
-    identifies weights that are zero up to rounding. For a model without weights, return its kind,
-    features and scale.
+    Weights are listed with their standard errors, if given. If features were scaled, weights are
+    compared after scaling (weight times scale), which also identifies weights that are zero up to
+    rounding. For a model without weights, return its kind, features and scale.
     """
     names = model.feature_names
     if isinstance(model, AdditiveModel):
@@ -195,6 +211,7 @@ def _describe_model(model: Any, top: int) -> dict[str, Any]:
         {
             "feature": feature_name(i, names),
             "weight": float(model.coef[i]),
+            **({} if stderr is None else {"stderr": float(stderr[i])}),
             "scale": None if scale is None else float(scale[i]),
             "effect": None if scale is None else float(effects[i]),
         }
@@ -229,6 +246,8 @@ def _print_model(model: Mapping[str, Any]) -> None:
     rows = [("features", model["features"]), ("non-zero weights", known)]
     print_table(model["kind"], [*rows, *model["parameters"].items()])
     shown = {"feature": "feature", "weight": "weight"}
+    if any("stderr" in one for one in model["top_weights"]):
+        shown["stderr"] = "standard error"
     title = "Largest weights"
     if any(one["scale"] is not None for one in model["top_weights"]):
         shown |= {"scale": "scale", "effect": "weight × scale"}

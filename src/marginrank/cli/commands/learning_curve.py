@@ -1,4 +1,4 @@
-"""marginrank learning-curve."""
+"""The command ``marginrank learning-curve``."""
 
 from collections.abc import Mapping
 from typing import Any

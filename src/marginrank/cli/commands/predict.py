@@ -1,4 +1,4 @@
-"""marginrank predict."""
+"""The command ``marginrank predict``."""
 
 from marginrank.cli.flags.commands import PredictFlags
 from marginrank.cli.support import models as _models

@@ -1,4 +1,4 @@
-"""marginrank train."""
+"""The command ``marginrank train``."""
 
 from marginrank.cli.flags.training import TrainFlags
 from marginrank.cli.support.data import DataRequest, data_summary

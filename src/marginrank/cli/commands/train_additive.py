@@ -1,4 +1,4 @@
-"""marginrank train-additive."""
+"""The command ``marginrank train-additive``."""
 
 from marginrank.additive.fit import AdditiveParameters, empty_message, fit_additive
 from marginrank.cli.flags.training import TrainAdditiveFlags

@@ -1,4 +1,4 @@
-"""marginrank train-online."""
+"""The command ``marginrank train-online``."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""marginrank train-sparse."""
+"""The command ``marginrank train-sparse``."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,7 +15,7 @@ from marginrank.cli.support.output import print_table
 from marginrank.cli.support.progress import Phases
 from marginrank.cli.support.training import TrainingTask
 from marginrank.data import RankingData
-from marginrank.fit.inputs import Opened
+from marginrank.fit.inputs import OpenedData
 from marginrank.fit.linear import seed_from
 from marginrank.fit.sparse import SparseParameters
 from marginrank.plots import plot_path
@@ -55,7 +55,7 @@ def run(flags: TrainSparseFlags, phases: Phases) -> None:
     if options.path is None:
         opened = task.open(memory_limit=flags.resources.memory_limit)
     else:  # always in memory, because the fits of a path share the data
-        opened = Opened(open_data(flags.data, flags.reading, phases))
+        opened = OpenedData(open_data(flags.data, flags.reading, phases))
     data = opened.data
     held_out = task.open_valid(data.n_features, data.feature_names)
     path = None
@@ -102,7 +102,7 @@ def _fit_path(
     if path.scores is not None and len(path.scores) > 1 and path.scores.max() == path.scores.min():
         warn_of(
             f"{path.metric} is the same for all models of the path, so the sparsest is kept; check "
-            "the validation data."
+            "that the validation data have the same features and queries with distinct labels."
         )
     return path
 

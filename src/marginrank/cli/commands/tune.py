@@ -1,4 +1,4 @@
-"""marginrank tune."""
+"""The command ``marginrank tune``."""
 
 from contextlib import suppress
 from typing import Any
@@ -29,10 +29,10 @@ from marginrank.cli.support.search_results import (
 )
 from marginrank.cli.support.training import TrainingTask
 from marginrank.data import RankingData
-from marginrank.fit.inputs import Opened
+from marginrank.fit.inputs import OpenedData
 from marginrank.fit.linear import Parameters, seed_from
 from marginrank.models import AdditiveModel, LinearModel
-from marginrank.models.parameters import CURVES_TRIED, LINES_TRIED, PAIR_COSTS
+from marginrank.models.parameters import ADDITIVE_TRIED, LINEAR_TRIED, PAIR_COSTS
 from marginrank.plots import plot_search
 from marginrank.selection.results import SearchResult
 from marginrank.selection.search import run_search
@@ -40,11 +40,11 @@ from marginrank.selection.space import SearchSpace
 
 AXES = ("loss", "pair_selection", "pair_cost", "margin", "normalization", "scale")
 SHARED = ("solver", "tol", "max_iter")  # by all candidates
-SHARED_BY_CURVES = ("categorical_features", "interactions", "group_l1", "monotonic_cst")
+SHARED_BY_ADDITIVE = ("categorical_features", "interactions", "group_l1", "monotonic_cst")
 NEEDS = (
     ("valid_group", "valid"),
     ("test_group", "test"),
-    *((name, "additive") for name in ("smoothness", "max_bins", *SHARED_BY_CURVES)),
+    *((name, "additive") for name in ("smoothness", "max_bins", *SHARED_BY_ADDITIVE)),
 )
 CONFLICTS = (("folds", "valid"), ("nested", "valid"), ("points", "C"))
 
@@ -73,7 +73,7 @@ def run(flags: TuneFlags, phases: Phases) -> None:
     if options.additive:
         model = fit_curves(data, found.parameters, task)
     else:
-        model = task.fit(Opened(data), found.parameters)
+        model = task.fit(OpenedData(data), found.parameters)
     task.write(model)
     more: dict[str, Any] = {"selection": describe(found)}
     more["repeat"] = train_command(flags.data, reading, found.parameters, flags.training)
@@ -97,9 +97,9 @@ def _search_space(options: SearchOptions, n_jobs: int | None) -> SearchSpace:
     """Return the candidates; raise ValueError for an invalid entry of a list."""
     shared: dict[str, Any] = {"n_jobs": n_jobs, **{n: getattr(options, n) for n in SHARED}}
     if options.additive:
-        defaults = {"normalization": CURVES_TRIED, "scale": str(DEFAULTS["scale"])}
+        defaults = {"normalization": ADDITIVE_TRIED, "scale": str(DEFAULTS["scale"])}
     else:
-        tried = ",".join(LINES_TRIED if options.C is None else LINES_TRIED[:1])
+        tried = ",".join(LINEAR_TRIED if options.C is None else LINEAR_TRIED[:1])
         defaults = {"normalization": tried, "scale": tried}
     listed = {name: getattr(options, name) for name in AXES}
     listed = {n: defaults[n] if text is None else text for n, text in listed.items()}
@@ -108,7 +108,7 @@ def _search_space(options: SearchOptions, n_jobs: int | None) -> SearchSpace:
     Cs = None if options.C is None else _values("C", options.C)
     if not options.additive:
         return SearchSpace(Parameters(**shared), axes, Cs, options.points)
-    own = {name: getattr(options, name) for name in SHARED_BY_CURVES}
+    own = {name: getattr(options, name) for name in SHARED_BY_ADDITIVE}
     axes["max_bins"] = _values("max_bins", options.max_bins)
     axes["smoothness"] = _values("smoothness", options.smoothness)
     base = AdditiveParameters(**shared, **own)

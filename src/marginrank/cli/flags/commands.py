@@ -2,7 +2,14 @@
 
 from typing import Annotated
 
-from marginrank._utils.parameters import TEXT, Mention, Parameter, ParameterError, check_integer
+from marginrank._utils.parameters import (
+    TEXT,
+    Mention,
+    Parameter,
+    ParameterError,
+    check_integer,
+    choice,
+)
 from marginrank.cli.flags.declaration import CommandFlags, Flags
 from marginrank.cli.flags.shared import (
     DATA,
@@ -23,6 +30,16 @@ from marginrank.export.registry import TARGETS
 from marginrank.models.parameters import RANDOM_STATE, LinearDeclaration
 
 CURVE = "Curve"
+RUN_FILE = "TREC run (query Q0 document rank score tag), or JSON {query: {document: score}}"
+QRELS = text(
+    "Judgments for runs: TREC qrels (query 0 document label), or JSON {query: {document: label}}.",
+    EVALUATION,
+)
+UNJUDGED = Parameter(
+    choice(("irrelevant", "skip")),
+    "Unjudged documents of a run: irrelevant counts them as such, skip removes them.",
+    EVALUATION,
+).field("irrelevant")
 PROGRAMS = ("svm_rank_learn", "svm_rank_classify", "train", "predict")
 
 
@@ -47,19 +64,26 @@ predict - test.txt < model.json"""
 
 
 class EvaluateFlags(CommandFlags):
-    """Evaluate a model, or scores of any origin, on labeled data."""
+    """Evaluate a model, or scores of any origin, on labeled data; or a run with qrels."""
 
     example = """\
 evaluate model.json test.txt --metrics ndcg@10,average_precision
-evaluate --scores scores.txt test.txt --per-query by_query.tsv"""
-    first = ("metrics", "scores", "per_query")
+evaluate --scores scores.txt test.txt --per-query by_query.tsv
+evaluate --run bm25.run --qrels qrels.txt --metrics ndcg@10,judged@10"""
+    first = ("metrics", "scores", "run", "qrels", "per_query")
 
     files: Annotated[
-        list[str], argument("[MODEL] DATA", "A model and data, or only data with --scores.")
-    ]
+        list[str] | None,
+        argument(
+            "[MODEL] [DATA]", "A model and data, only data with --scores, or nothing with --run."
+        ),
+    ] = None
     reading: Reading
     metrics: Metrics
     scores: str | None = text("File with one score per line, instead of a model.", EVALUATION)
+    run: str | None = text(f"{RUN_FILE}, instead of a model and data.", EVALUATION)
+    qrels: str | None = QRELS
+    unjudged: str = UNJUDGED
     per_query: str | None = text("File for the values of each query, .tsv or .csv.", OUTPUT)
     json: bool = json_flag()
 
@@ -67,32 +91,39 @@ evaluate --scores scores.txt test.txt --per-query by_query.tsv"""
 class CompareFlags(CommandFlags):
     """Test whether one ranking is better than another, with paired tests over the queries.
 
-    Each side, a and b, is a model or a file of scores.
+    Each side, a and b, is a model or a file of scores for DATA; or both are runs.
     """
 
     example = """\
-compare test.txt --model-a old.json --model-b new.json --metric ndcg@10
-compare test.txt --scores-a old.txt --scores-b new.txt"""
+compare test.txt --model-a old.json --model-b new.json
+compare test.txt --scores-a old.txt --scores-b new.txt
+compare --run-a bm25.run --run-b hybrid.run --qrels qrels.txt"""
     first = ("model_a", "scores_a", "model_b", "scores_b", "metric")
 
-    data: DataFiles
+    data: Annotated[
+        list[str] | None, argument("[DATA]", "Labeled data, unless runs are given.")
+    ] = None
     reading: Reading
     metric: OneMetric
     model_a: str | None = text("Model a.", EVALUATION)
     scores_a: str | None = text("Scores of a, one per line, instead of a model.", EVALUATION)
     model_b: str | None = text("Model b.", EVALUATION)
     scores_b: str | None = text("Scores of b, one per line, instead of a model.", EVALUATION)
+    run_a: str | None = text(f"Run a: {RUN_FILE.lower()}.", EVALUATION)
+    run_b: str | None = text(f"Run b: {RUN_FILE.lower()}.", EVALUATION)
+    qrels: str | None = QRELS
+    unjudged: str = UNJUDGED
     json: bool = json_flag()
 
 
 class ConvertFlags(CommandFlags):
-    """Convert data between text, store and table.
+    """Convert data between text, table and store (a folder that is fast to read).
 
-    A store is the fastest to read, and can be larger than memory. Its documents are grouped by
-    query. Text, .parquet and stores of any size are converted to a store in blocks.
+    A store can be larger than memory, and its documents are grouped by query. Text, .parquet and
+    stores of any size are converted to a store in blocks.
 
     No digit of text is lost: a store or .parquet file has float32 features if that is exact,
-    otherwise float64. --dtype sets one of them.
+    otherwise float64. Set --dtype to choose one of them.
     """
 
     example = """\
@@ -127,21 +158,21 @@ class ExportFlags(CommandFlags):
     example = """\
 export model.json --to elasticsearch --out ranker.json
 export model.json --to sqlite --out ranker.sql --verify test.txt
-export model.json --to lucene --out ranker.txt --offset auto --verify test.txt"""
+export m.json --to lucene --out r.txt --offset auto --verify t.txt"""
     first = ("to", "out", "verify", "names", "offset")
 
     model: ModelFile
     reading: Reading
     to: str = Parameter(
-        TEXT, f"Target: {', '.join(TARGETS)} (with a dialect: sql:mysql).", OUTPUT
+        TEXT, f"Target: {', '.join(TARGETS)}; add a dialect to sql as in sql:mysql.", OUTPUT
     ).field()
     out: str = Parameter(
         TEXT, "File to write to; further files of a target are written next to it.", OUTPUT
     ).field()
-    name: str | None = text("Name of the model there; default: from OUT.", OUTPUT)
+    name: str | None = text("Name of the model in the target; default: from OUT.", OUTPUT)
     names: str | None = text(
-        "JSON file of feature names there: a list, or an object from the model's names to others; "
-        "default: the model's, or f1, f2, ...",
+        "JSON file with the names of the features in the target: a list, or an object that maps "
+        "the model's names to them; default: the model's, or f1, f2, ...",
         OUTPUT,
     )
     offset: str = text(
@@ -151,8 +182,8 @@ export model.json --to lucene --out ranker.txt --offset auto --verify test.txt""
         default="0",
     )
     verify: str | None = text(
-        "Data to score with the export, in the engine or a reference implementation, and to "
-        "compare with the model.",
+        "Data to check the export on: its scores, computed by the target engine or by a reference "
+        "implementation, are compared with the model's.",
         OUTPUT,
     )
     json: bool = json_flag()
@@ -163,28 +194,36 @@ class InspectFlags(CommandFlags):
 
     example = """\
 inspect train.txt
-inspect model.json --top 20"""
+inspect model.json --top 20
+inspect model.json train.txt    # with standard errors"""
     first = ("top",)
 
-    files: Annotated[list[str], argument("FILE", "A model, or data of any kind.")]
+    files: Annotated[
+        list[str],
+        argument(
+            "FILE",
+            "A model, or data. Pass a RankSVM model together with its training data to also show "
+            "the standard errors of its weights.",
+        ),
+    ]
     reading: Reading
-    top: int = count("Number of weights or curves of a model to show.", OUTPUT, 10)
+    top: int = count("Number of weights or curves of a model to show, largest first.", OUTPUT, 10)
     json: bool = json_flag()
 
 
 class FeaturesFlags(CommandFlags):
-    """Evaluate every feature as a ranking of its own, ascending and descending."""
+    """Evaluate how well each feature alone ranks the documents, in either direction."""
 
     example = """\
 features train.txt
-features train.txt --metric average_precision --top 20 --plot features.png"""
+features train.txt --metric average_precision --plot features.png"""
     first = ("metric", "top", "plot")
 
     files: DataFiles
     reading: Reading
     metric: OneMetric
     top: int = count("Number of features to show, best first.", OUTPUT, 10)
-    plot: str | None = text("File to plot them to, such as features.png or .pdf.", OUTPUT)
+    plot: str | None = text("File to plot the features to, such as features.png.", OUTPUT)
     json: bool = json_flag()
 
 
@@ -211,7 +250,6 @@ class CurveOptions(Flags):
             check_integer("folds", self.folds, at_least=2)
 
     def numbers(self) -> list[float] | None:
-        """Return the sizes as numbers."""
         if self.sizes is None:
             return None
         try:
@@ -244,7 +282,7 @@ learning-curve train.txt -C 0.01 --valid valid.txt --plot curve.png"""
 
 
 class CompatFlags(CommandFlags):
-    """Run as svm_rank_learn, svm_rank_classify, or train or predict of LIBLINEAR-ranksvm.
+    """Run as a drop-in replacement for the programs of SVM^rank and LIBLINEAR-ranksvm.
 
     Flags, files and the meaning of -c are the same as in these programs. An unsupported flag is an
     error.
@@ -274,5 +312,5 @@ class DemoFlags(CommandFlags):
 
     n_queries: int = count("Number of training queries.", DATA, 400, at_least=2, at_most=10**5)
     random_state: int = RANDOM_STATE._replace(panel=DATA).field(0)
-    plot: str | None = text("File to plot the curves to, such as curves.png.", OUTPUT)
+    plot: str | None = text("Save a plot of the additive model's curves to this file.", OUTPUT)
     json: bool = json_flag()

@@ -39,7 +39,6 @@ def _listed(name: str, more: str = ".", default: Any = "") -> Any:
 
 
 def _shared(name: str, more: str = ".") -> Any:
-    """Return a field for a parameter that all candidates share."""
     parameter = OF_TRAIN[name]
     return parameter._replace(help=f"{parameter.help[:-1]}{more}").field(DEFAULTS[name])
 
@@ -55,17 +54,17 @@ class SearchOptions(Flags):
     pair_cost: str = _listed("pair_cost")
     margin: str = _listed("margin")
     normalization: str | None = _listed(
-        "normalization", "; default: none,query, or none with -C, or pairs with --additive.", None
+        "normalization", "; default: try none and query; with -C none, with --additive pairs.", None
     )
     scale: str | None = _listed(
-        "scale", "; default: none,query, or none with -C, or standard with --additive.", None
+        "scale", "; default: try none and query; with -C none, with --additive standard.", None
     )
     additive: bool = switch(
         "Search additive models (one curve per feature, see train-additive).", LISTS
     )
-    smoothness: str = _listed(
-        "smoothness", ", with --additive.", ",".join(f"{s:g}" for s in SMOOTHNESS_TRIED)
-    )
+    smoothness: str = Parameter(
+        TEXT, "Penalty on the roughness of curves, with --additive.", LISTS
+    ).field(",".join(f"{s:g}" for s in SMOOTHNESS_TRIED))
     max_bins: str = _listed("max_bins", ", with --additive.", str(BINS_TRIED))
     categorical_features: str | None = _shared("categorical_features")
     interactions: int = _shared("interactions")
@@ -73,11 +72,11 @@ class SearchOptions(Flags):
     monotonic_cst: str | None = _shared("monotonic_cst")
     solver: str = _shared("solver")
     tol: float = _shared(
-        "tol", "; candidates use 1e-5, additive candidates 1e-3, or this value if it is larger."
+        "tol", "; candidates use at least 1e-5, additive candidates at least 1e-3."
     )
     max_iter: int = _shared("max_iter")
     points: int | None = count(
-        "Number of values of C in the grid from the data; default: 21, or 11 with --budget. With "
+        "Number of values of C in the default grid; default: 21, or 11 with --budget. With "
         "--additive: 3, and the grid is extended while its first or last value is the best.",
         SEARCH,
         at_most=1000,
@@ -102,11 +101,13 @@ class ScoringOptions(Flags):
         EVALUATION,
     ).field("best")
     nested: bool = switch(
-        "Repeat the search without each fold, for an unbiased estimate on new queries.", EVALUATION
+        "Nested cross-validation: repeat the search within each training fold, for an unbiased "
+        "estimate on new queries.",
+        EVALUATION,
     )
     test: str | None = text("Test data to evaluate the selected model on.", EVALUATION)
     test_group: str | None = text("File of query sizes for --test (see --group).", EVALUATION)
-    plot: str | None = text("File to plot the metric against C to, such as tune.png.", OUTPUT)
+    plot: str | None = text("Save a plot of the metric against C to this file.", OUTPUT)
 
     def __post_init__(self) -> None:
         """Raise ValueError for an invalid value, or for a rule that needs folds."""

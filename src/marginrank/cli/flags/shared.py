@@ -35,7 +35,7 @@ DataFiles = Annotated[
     argument(
         "DATA",
         "LETOR text (plain, .gz, .bz2, .xz, .zst, or - for stdin; several files are read as "
-        "one), a .parquet, .csv or .tsv table, or the folder of a store.",
+        "one), a .parquet, .csv or .tsv table, or the folder of a store (made by convert).",
     ),
 ]
 ModelFile = Annotated[
@@ -98,7 +98,7 @@ def switch(help: str, panel: str = OUTPUT) -> Any:
 
 def json_flag() -> Any:
     """Return the field of --json."""
-    return switch("Print one JSON object instead of tables.")
+    return switch("Print one JSON object instead of text.")
 
 
 class Reading(Flags):
@@ -114,23 +114,28 @@ class Reading(Flags):
     qid: str = text('Query column of a table; "" if all rows are one query.', default="qid")
     features: str | None = text("Feature columns of a table, separated by commas; default: all.")
     sample_weight: str | None = text(
-        'Column of document weights of a table; "sample_weight" if it exists.'
+        'Column of document weights in a table; default: "sample_weight", if it exists.'
     )
     query_weight: str | None = text(
-        'Column of query weights of a table; "query_weight" if it exists.'
+        'Column of query weights in a table; default: "query_weight", if it exists.'
     )
-    comments: str | None = text('Comment column of a table; "comment" if it exists.')
-    group: str | None = text("File of query sizes, one per line, for text without qid.")
+    comments: str | None = text(
+        'Column of comments, such as document ids, in a table; default: "comment", if it exists.'
+    )
+    group: str | None = text("File of query sizes, one per line, for LETOR text without qid.")
     n_features: int | None = count(
-        "Number of features of text; default: the model's, or the largest index.", DATA
+        "Number of features in LETOR text; default: of the model if any, or the largest index.",
+        DATA,
     )
-    zero_based: bool = switch("Feature indices of text start at 0 instead of 1.", DATA)
-    missing: str = text('Value for NULL and nan in text, or "error".', default="error")
+    zero_based: bool = switch("Feature indices in LETOR text start at 0 instead of 1.", DATA)
+    missing: str = text(
+        'Number that replaces NULL and nan in LETOR text, or "error".', default="error"
+    )
     layout: str = Parameter(
-        choice(("auto", "dense", "csr")), "Layout of text in memory: auto, dense or csr.", DATA
+        choice(("auto", "dense", "csr")), "Matrix for LETOR text: auto, dense or csr.", DATA
     ).field("auto")
     dtype: str = Parameter(
-        choice(("float32", "float64")), "Precision of text in memory: float32 or float64.", DATA
+        choice(("float32", "float64")), "Precision of LETOR text: float32 or float64.", DATA
     ).field("float32")
     n_jobs: int | None = N_JOBS._replace(panel=DATA, has_flag=True).field(None)
 
@@ -140,8 +145,8 @@ class Resources(Flags):
 
     memory_limit: str | None = Parameter(
         or_none(Constraint(str, parse_bytes)),
-        "Memory for the process, such as 2GB. A larger store is read from disk in every pass; "
-        "default: if it does not fit in free memory.",
+        "Memory for the process, such as 2GB; default: the free memory. A larger store is read "
+        "from disk in every pass.",
         DATA,
     ).field(None)
     dask: str | None = Parameter(
@@ -157,7 +162,9 @@ class MetricOptions(Flags):
 
     gain: str | None = text("Gain of ndcg and dcg: exponential (default) or linear.", EVALUATION)
     discount: str | None = text(
-        "Discount of ndcg and dcg: standard (default) or letor.", EVALUATION
+        "Discount at rank r of ndcg and dcg: standard, 1 / log2(r + 1) (default), or letor, "
+        "1 at ranks 1 and 2, then 1 / log2(r).",
+        EVALUATION,
     )
 
 

@@ -42,7 +42,7 @@ train train.txt --model model.json -C 0.01 --valid valid.txt
 train train.txt --model model.json -C 0.01 --objective ndcg@10
 train clicks.txt --pairs clicks.pairs --model model.json
 train large.store --memory-limit 2GB --model model.json
-train a.store b.store --dask tcp://scheduler:8786 --model model.json"""
+train a.store b.store --dask tcp://host:8786 --model model.json"""
     first = ("model", "C", "valid", "metrics", "scale")
 
     data: DataFiles
@@ -62,8 +62,8 @@ class PathOptions(Flags):
     """A path of sparse models to select from."""
 
     path: int | None = count(
-        "Fit this many values of C or the radius (tol 1e-4), and keep the best on --valid by the "
-        "first of --metrics; default metric: ndcg@10.",
+        "Fit this many values of C (or of the radius, see --parameter) with tol 1e-4, and keep "
+        "the best on --valid by the first of --metrics; default metric: ndcg@10.",
         PATH,
         at_most=10_000,
     )
@@ -96,7 +96,7 @@ class TrainSparseFlags(CommandFlags):
 
     example = """\
 train-sparse train.txt --model model.json --radius 4
-train-sparse train.txt --model model.json --path 50 --valid valid.txt --plot path.png"""
+train-sparse train.txt --model m.json --path 50 --valid valid.txt"""
     first = ("model", "C", "radius", "path", "valid")
 
     data: DataFiles
@@ -118,9 +118,9 @@ class TrainAdditiveFlags(CommandFlags):
     """
 
     example = """\
-train-additive train.txt --model model.json -C 0.01 --valid valid.txt
-train-additive train.csv --model model.json --categorical-features country_id,device_id
-train-additive train.csv --model model.json --monotonic-cst bm25:+1,age:-1"""
+train-additive train.txt --model m.json -C 0.01 --valid valid.txt
+train-additive train.csv --model m.json --categorical-features lang
+train-additive train.csv --model m.json --monotonic-cst bm25:+1"""
     first = ("model", "C", "smoothness", "max_bins", "valid")
 
     data: DataFiles
@@ -135,13 +135,13 @@ class TrainOnlineFlags(CommandFlags):
 
     Use it for a quick approximate model, or for text that does not fit in memory: text is read in
     chunks and needs a qid on every line, a store is mapped into memory. With --early-stopping,
-    training stops by the first of --metrics on --valid. Flags are named like the parameters of
-    marginrank.SGDRankSVM and marginrank.iter_letor.
+    training stops when the first of --metrics no longer improves on --valid. Flags are named like
+    the parameters of marginrank.SGDRankSVM and marginrank.iter_letor.
     """
 
     example = """\
-train-online larger-than-memory.txt --model model.json
-train-online train.txt --model model.json --valid valid.txt --early-stopping --metrics ndcg@10"""
+train-online larger-than-memory.txt --model m.json
+train-online a.txt --model m.json --valid v.txt --early-stopping"""
     first = ("model", "C", "max_iter", "valid", "early_stopping")
     without = ("group",)  # query sizes do not end at chunks
 
@@ -150,7 +150,7 @@ train-online train.txt --model model.json --valid valid.txt --early-stopping --m
         argument(
             "DATA",
             "LETOR text (plain, .gz, .bz2, .xz, .zst; several files are read as one), or the "
-            "folder of a store.",
+            "folder of a store (made by convert).",
         ),
     ]
     reading: Reading
@@ -173,9 +173,9 @@ class TuneFlags(CommandFlags):
     example = """\
 tune train.txt --model model.json
 tune train.txt --model model.json --valid valid.txt --test test.txt
-tune train.txt --model model.json --loss squared_hinge,logistic --scale none,query --budget 60
-tune train.txt --model model.json --additive --smoothness 0.03,0.3,3 --max-bins 16,32"""
-    first = ("model", "metric", "valid", "test", "additive", "budget")
+tune train.txt --model model.json --loss hinge,logistic --budget 60
+tune train.txt --model model.json --additive --smoothness 0.03,0.3"""
+    first = ("model", "metric", "valid", "test", "additive")
 
     data: DataFiles
     reading: Reading

@@ -20,6 +20,23 @@ STORES_ONLY = {"memory_limit", "dask"}
 Pairs = Iterable[tuple[str, str]]  # of flags
 
 
+def check_run_flags(
+    given: Collection[str],
+    files: Sequence[str] | None,
+    needed: Collection[str],
+    excluded: Collection[str],
+) -> None:
+    """Raise ValueError for data or flags that do not apply to runs, or that runs need."""
+    if files:
+        raise ValueError(f"{files[0]}: runs are evaluated with --qrels; drop the file.")
+    for name in needed:
+        if name not in given:
+            raise ValueError(f"runs need {' and '.join(map(flag, needed))}; add {flag(name)}.")
+    for name in (*excluded, *KIND_OF_FLAG):
+        if name in given:
+            raise ValueError(f"{flag(name)} does not apply to runs; drop it.")
+
+
 def check_flags(
     given: Collection[str],
     files: Sequence[str],
@@ -87,7 +104,7 @@ def check_writable(path: str | None, *, folder: bool = False) -> None:
     if path == "-":
         raise ValueError('"-" is standard input; name a file to write to.')
     if not path:
-        raise ValueError("the name of the file to write to is empty.")
+        raise ValueError("the name of an output file is empty; pass a file name.")
     if not Path(path).parent.is_dir():
         raise ValueError(f"{path}: the folder {Path(path).parent} does not exist.")
     if Path(path).is_dir() and not folder:

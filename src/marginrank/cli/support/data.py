@@ -90,7 +90,8 @@ def open_data(
             for number, (own, other) in enumerate(names, 1):
                 if own != other:
                     raise ValueError(
-                        f"{files[0]}: feature {number} is {own!r}, but {other!r} in the model."
+                        f"{files[0]}: feature {number} is {own!r}, but {other!r} in the model; "
+                        "use data with the features of the model."
                     )
             return data
         if kind == "table":

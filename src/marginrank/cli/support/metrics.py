@@ -84,10 +84,11 @@ def with_intervals(
     """Return each metric's name and its mean ± half of its 95% confidence interval."""
     own = {name: chosen[name] for name in values}
     by_query = measure(own, data, scores, skip=False, per_query=True)
-    return [(name, _with_interval(values[name], by_query[name])) for name in values]
+    return [(name, with_interval(values[name], by_query[name])) for name in values]
 
 
-def _with_interval(value: float, by_query: Any) -> str:
+def with_interval(value: float, by_query: Any) -> str:
+    """Return a mean ± half of its 95% confidence interval."""
     defined = by_query[~np.isnan(by_query)]
     # Pairwise accuracy is a share of all pairs, so its values per query say little about its error.
     is_mean = defined.size > 1 and np.isclose(np.mean(defined), value, rtol=1e-9)
@@ -113,7 +114,7 @@ def print_ties(effects: Ties) -> None:
     """Print a line for each metric that depends on the order of ties."""
     for name, orders in effects.items():
         both = ", ".join(f"{order.replace('_', ' ')}: {v:.4f}" for order, v in orders.items())
-        print_line(f"ties decide up to {_difference(orders):.4f} of {name} ({both})")
+        print_line(f"ties change {name} by up to {_difference(orders):.4f} ({both})")
 
 
 def _difference(orders: dict[str, float]) -> float:

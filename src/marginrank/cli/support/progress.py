@@ -31,7 +31,6 @@ class Phases:
 
     @contextmanager
     def phase(self, name: str, what: str | None = None) -> Iterator[None]:
-        """Time a phase."""
         start = time.perf_counter()
         yield
         self.add(name, time.perf_counter() - start, what)

@@ -43,7 +43,6 @@ class Reporter:
         self._last: SearchProgress | None = None
 
     def __call__(self, progress: SearchProgress) -> None:
-        """Show one more fit."""
         candidate, fold = progress.candidate, progress.outer_fold
         if self._bar is not None:
             self._bar(progress.done, progress.planned, self._best(progress))
@@ -186,7 +185,7 @@ def sentences(described: Mapping[str, Any]) -> list[str]:
 
 def _by_nested_folds(described: Mapping[str, Any]) -> str:
     chosen, nested = described["candidates"][described["chosen"]], described["nested"]
-    bias = "is optimistic" if nested["mean"] < chosen["mean"] else "is not higher here"
+    bias = "is optimistic" if nested["mean"] < chosen["mean"] else "is not optimistic here"
     return (
         f"Expected {described['metric']} on new queries (nested folds): "
         f"{plus_minus(nested['mean'], nested['error'])}. The mean of the selected candidate, "
@@ -200,7 +199,7 @@ def _untried(described: Mapping[str, Any]) -> str:
     combinations = described["combinations"] - described["combinations_tried"]
     if combinations:
         sentence += f", including all of {combinations} of {described['combinations']} combinations"
-    reason = "the budget was used up" if described["out_of_time"] else "it was interrupted"
+    reason = "the budget was used up" if described["out_of_time"] else "the search was interrupted"
     return f"{sentence}: {reason}."
 
 
@@ -216,8 +215,8 @@ def _against_runner_up(described: Mapping[str, Any]) -> str:
     metric = described["metric"]
     is_evident = p < EVIDENCE
     if difference == 0:
-        lead = f"{a} and {b} have the same {metric}"
-    elif is_evident:
+        return f"{a} and {b} have the same {metric}."
+    if is_evident:
         verb = "beats" if difference > 0 else "is behind"
         lead = f"{a} {verb} {b} by {abs(difference):.4f} {metric}"
     else:

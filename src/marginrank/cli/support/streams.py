@@ -1,4 +1,4 @@
-"""The standard streams, in whatever state the shell left them, and text that is safe to show."""
+"""The standard streams, which a shell may have closed, and text that is safe to show."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ PLAIN = str.maketrans("▁▂▃▄▅▆▇█░▒▓×−", "_.-=+*%#.:*x-")
 
 def prepare() -> None:
     """Make the standard streams safe to use."""
-    # If nobody reads the pipe any more, end silently as other programs do.
+    # If the reader of a pipe has ended, end silently as other programs do.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     # A file that is opened while a standard descriptor is free would get its number, and what a
     # library prints there would end up in the file.

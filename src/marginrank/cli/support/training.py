@@ -23,7 +23,7 @@ from marginrank.cli.support.output import print_json, print_line, print_table
 from marginrank.cli.support.progress import Phases
 from marginrank.data import RankingData
 from marginrank.data.pair_lists import PairList
-from marginrank.fit.inputs import Opened, open_documents
+from marginrank.fit.inputs import OpenedData, open_documents
 from marginrank.fit.linear import Parameters, fit_linear, seed_from
 from marginrank.fit.scaling import effect_message
 from marginrank.fit.sparse import SparseParameters, empty_message, fit_sparse
@@ -82,14 +82,15 @@ class TrainingTask(NamedTuple):
         return parameters
 
     def metrics(self, default: str | None = None) -> dict[str, _metrics.Metric]:
-        """Return the metrics of the validation."""
         names = default if self.validation.metrics is None else self.validation.metrics
         return _metrics.find_metrics(names, self.validation)
 
-    def open(self, request: DataRequest | None = None, memory_limit: str | None = None) -> Opened:
+    def open(
+        self, request: DataRequest | None = None, memory_limit: str | None = None
+    ) -> OpenedData:
         """Read data to learn from; a store that is larger than memory stays on disk."""
         if [kind_of(path) for path in self.files] != ["store"]:
-            return Opened(open_data(self.files, self.reading, self.phases, request))
+            return OpenedData(open_data(self.files, self.reading, self.phases, request))
         with self.phases.reading(self.files[0]):
             opened = open_documents(self.files[0], memory_limit)
         warn_of(opened.message)
@@ -104,7 +105,7 @@ class TrainingTask(NamedTuple):
         return open_held_out("valid", valid, group, self.reading, self.phases, request)
 
     def fit(
-        self, opened: Opened, parameters: BatchParameters, pairs: PairList | None = None
+        self, opened: OpenedData, parameters: BatchParameters, pairs: PairList | None = None
     ) -> LinearModel:
         """Fit to the labels of data in memory or on disk, or to a list of pairs; warn."""
         random_state = self.training.random_state
@@ -119,7 +120,7 @@ class TrainingTask(NamedTuple):
         return with_seed(model, random_state)
 
     @contextmanager
-    def _watching(self, opened: Opened, tol: float) -> Iterator[Watch]:
+    def _watching(self, opened: OpenedData, tol: float) -> Iterator[Watch]:
         verbose = self.training.verbose
         if opened.memory_limit is None:
             with self.phases.solving(verbose) as callback:
@@ -185,7 +186,7 @@ def warn_of_report(report: FitReport, tol: float, feature_names: list[str] | Non
     """Emit the warnings of a fit; raise KeyboardInterrupt if it was interrupted."""
     if report.stop_reason is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
-    if isinstance(report.error, BrokenPipeError):  # nobody reads the output of --verbose
+    if isinstance(report.error, BrokenPipeError):  # of the output of --verbose
         raise report.error
     if report.error is None:
         warn_of(effect_message(report.without_effect, feature_names))
@@ -224,7 +225,7 @@ def print_fit(
     counts = ", ".join(f"{number:,} {name}" for name, number in result["data"].items())
     done = "Converged" if result["converged"] else f"Not converged ({stop_reason})"
     written = f"; model written to {result['model']}" if "model" in result else ""
-    print_line(f"{done} in {sum(result['seconds'].values()):.1f} s{written}")
+    print_line(f"{done} ({sum(result['seconds'].values()):.1f} s in total){written}")
     print_line(f"Trained on {counts}")
     print_line("")
     if validation:

@@ -26,7 +26,7 @@ PIECE = 1 << 23  # bytes read at a time
 FIX = "restore the store from a copy, or convert the data again"
 
 
-class Pinned(NamedTuple):
+class PinnedBlocks(NamedTuple):
     """The blocks that stay in memory."""
 
     n_blocks: int  # counted from the first block
@@ -88,7 +88,7 @@ class FeatureReader:
         sizes = _block_sizes(features, blocks)
         totals = list(accumulate(size.in_memory + size.indptr for size in sizes))
         n_pinned = bisect_right(totals, pinned_bytes)
-        self.pinned = Pinned(
+        self.pinned = PinnedBlocks(
             n_blocks=n_pinned,
             n_bytes=totals[n_pinned - 1] if n_pinned else 0,
             unpinned_bytes=sum(features.n_bytes(*rows) for rows in blocks[n_pinned:]),
@@ -241,7 +241,9 @@ class _ReaderThread:
         if self._process != os.getpid():  # a forked process has no such thread
             raise RuntimeError("Cannot continue reading after fork; start a new pass in the child.")
         if self._stopped:
-            raise RuntimeError("Cannot continue reading: the reader was closed or started anew.")
+            raise RuntimeError(
+                "Cannot continue reading: the reader was closed or started a new pass."
+            )
 
     def stop(self) -> None:
         """Cancel all reads and end the thread."""

@@ -39,7 +39,6 @@ class Entries(NamedTuple):
         return Entries(self.data[which], self.indices[which], indptr)
 
     def dense(self, n_columns: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Return a dense array."""
         n_rows = self.indptr.size - 1
         X = np.zeros((n_rows, n_columns), dtype=dtype)
         X[np.repeat(np.arange(n_rows), np.diff(self.indptr)), self.indices] = self.data

@@ -299,7 +299,6 @@ class _Store:
         return stored
 
     def _mapped_features(self, stored: StoredFeatures) -> Any:
-        """Return X as an array or as CSR."""
         n_documents, n_features = self._shape
         if stored.packed is not None:
             require_memory(
@@ -315,7 +314,6 @@ class _Store:
         return X
 
     def _feature_files(self, indptr: Integers | None) -> list[tuple[str, Any, list[Any]]]:
-        """Return name, shape and types of the files of X."""
         if self._packed is not None:
             return [("X", (self._shape[0], self._packed.row_bytes), [np.uint8])]
         if indptr is None:
@@ -324,7 +322,6 @@ class _Store:
         return [("data", n_entries, [self._dtype]), ("indices", n_entries, [indptr.dtype])]
 
     def _weights(self, name: str, n: int) -> Floats | None:
-        """Return weights, or None if the manifest does not list them."""
         if name not in self._files:
             return None
         weights = self._array(name, n, [np.float64])

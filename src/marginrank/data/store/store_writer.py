@@ -231,7 +231,6 @@ class ArrayWriter:
         self.write(np.ascontiguousarray(rows).reshape(-1).view(np.uint8).data)
 
     def entry(self) -> dict[str, Any]:
-        """Return the manifest's entry of the file."""
         return {
             "dtype": self._dtype.str,
             "shape": list(self._shape),

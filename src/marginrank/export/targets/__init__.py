@@ -1,1 +1,1 @@
-"""One target a file: a function from a weighted sum to the files of another system."""
+"""One target per file: a function from a weighted sum to the files of another system."""

@@ -37,7 +37,6 @@ class Graph:
         return output
 
     def doubles(self, values: str) -> str:
-        """Add a cast to float64."""
         return self.add("Cast", values, to=self.type_of("float64"))
 
     def type_of(self, precision: str) -> int:

@@ -246,7 +246,6 @@ class StreamedMatrix(PartsMatrix):
         return self._reader
 
     def memory_plan(self) -> MemoryPlan:
-        """Return the memory that a fit will need."""
         sample = round(self.largest_sample * self.memory_bytes)
         return MemoryPlan(
             used=private_memory(),
@@ -277,7 +276,6 @@ class StreamedMatrix(PartsMatrix):
                     yield numbers[block], X
 
     def close(self) -> None:
-        """Release the memory and files of the reader."""
         if self._reader is not None:
             self._reader.close()
 

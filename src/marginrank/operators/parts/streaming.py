@@ -70,7 +70,6 @@ def make_plan(offsets: Integers, memory_before: Callable[[Integers], Integers]) 
 
 
 def _cuts(first: int, last: int, memory_before: Callable[[Integers], Integers]) -> list[int]:
-    """Return where the blocks of some rows end."""
     begin, end = memory_before(np.array([first, last]))
     n_blocks = max(-(-int(end - begin) // PART_BYTES), 1)
     if n_blocks == 1:
@@ -245,7 +244,6 @@ class SlicedDesign(Design):
             yield np.arange(first, min(first + COLUMNS_AT_ONCE, n_features))
 
     def _strip(self, loss: PairLoss, state: State, columns: Integers) -> Floats:
-        """Return some columns of XᵀAX."""
         images = np.concatenate(
             [
                 np.stack([cast(Floats, design.column(j)) for j in columns.tolist()], axis=1)

@@ -61,7 +61,7 @@ class LevelPlan:
 
 
 class LevelKernel:
-    """Sums over the pairs of a plan for one loss."""
+    """Sums over pairs for one loss, with ranges of documents from a precomputed plan."""
 
     def __init__(self, plan: LevelPlan, loss: Loss) -> None:
         self.plan = plan

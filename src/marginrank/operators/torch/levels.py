@@ -82,7 +82,7 @@ class Leaves:
 
 
 class PassRanges(NamedTuple):
-    """One pass over the documents in some order."""
+    """Ranges of documents whose running sums give the sums over partners, in one order."""
 
     source: Tensor  # int32, the document at each position
     is_preferred: Tensor  # by document, whether it is the preferred side of its pairs there

@@ -55,7 +55,7 @@ def _transpose_dot(  # type: ignore[no-untyped-def]
 
 
 class TritonFeatures(DenseFeatures):
-    """A contiguous float32 tensor."""
+    """A contiguous float32 tensor, multiplied by Triton kernels."""
 
     def dot(self, v: Tensor) -> Tensor:
         n_rows, n_columns = self.shape

@@ -25,7 +25,7 @@ from marginrank.solvers.progress import Progress, start
 from marginrank.solvers.result import Callback, SolverResult
 
 CHANCES = 3  # steps that may leave as many conditions wrong as before
-FIRST_TOL = 1e-3  # on the first face, which is hardly the right one
+FIRST_TOL = 1e-3  # on the first face, which is rarely the right one
 FINER = 0.01  # factor on the tolerance when the face seems right but the gap is too large
 LAST_TOL = 1e-4  # of tol: the smallest tolerance on a face
 PATIENCE = 50  # faces without a smaller gap: rounding decides which conditions are wrong

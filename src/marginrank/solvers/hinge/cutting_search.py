@@ -8,7 +8,7 @@ from marginrank._utils.types import Floats
 from marginrank.objective.objective import Point
 from marginrank.objective.protocols import Scores
 
-MAX_POINTS = 40
+MAX_POINTS = 40  # a safety limit: the bound closes after a few
 
 
 class _Trial(NamedTuple):

@@ -21,7 +21,7 @@ from marginrank._utils.types import Floats
 from marginrank.objective.objective import PRECISION
 
 ROUNDING = 4.0 * PRECISION  # of a sum, relative to its terms
-ROUNDS = 10  # per plane: planes could be added and dropped for ever if only rounding is left
+ROUNDS = 10  # per plane: with only rounding left, planes could be added and dropped forever
 
 
 def lowest_point(slopes: Floats, intercepts: Floats, beta: Floats) -> tuple[Floats, Floats]:

@@ -8,7 +8,7 @@ from marginrank._utils.types import Floats
 from marginrank.objective.objective import PRECISION
 from marginrank.objective.protocols import Scores
 
-MOST_STEPS = 50
+MOST_STEPS = 50  # a safety limit: a few suffice
 
 
 class _Searchable(Protocol):

@@ -383,7 +383,7 @@ def conjugate_gradient(
         beta = rho / rho_before
         p = z + beta * p
         if faithful:
-            # If the sample lacks a document of huge values, the first steps gain next to nothing,
+            # If the sample lacks a document of huge values, the first steps gain almost nothing,
             # so the last gain alone would stop too early.
             to_come = max(n_products * gain, 0.5 * rho)
         else:

@@ -372,7 +372,7 @@ def check_overflow(hessian: Floats, objective: Objective) -> None:
 
 
 def _cholesky(matrix: Floats) -> tuple[Floats, bool] | None:
-    for ridge in (1e-14, 1e-11, 1e-8):
+    for ridge in (1e-14, 1e-11, 1e-8):  # the smallest that works changes the Hessian least
         matrix[np.diag_indices_from(matrix)] += ridge
         try:
             factor: tuple[Floats, bool] = cho_factor(matrix, lower=True, check_finite=False)

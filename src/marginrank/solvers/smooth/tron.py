@@ -74,7 +74,7 @@ def tron(
             if accepted:
                 point = trial
             progress.record(point, point.gap, step.n_products)
-            # The model's change is rounding of F itself: no step can be accepted any more.
+            # The model's change is rounding of F itself: no further step can be accepted.
             if not accepted and abs(step.model_change) <= 1e-15 * abs(point.value):
                 stop = StopReason.PRECISION
                 break

@@ -14,7 +14,7 @@ from marginrank.objective.composite import L1Point
 from marginrank.objective.objective import Point
 from marginrank.objective.regularizers import L1Ball
 
-MAX_CG = 100
+MAX_CG = 100  # an inexact solution is still a direction of descent
 CG_TOL = 0.05  # of the residual, in the norm of the preconditioner
 FACES = 10  # per step
 TINY = 1e-10  # of the largest diagonal entry: a floor, as a feature may have no curvature here
@@ -63,7 +63,7 @@ def _keep_in_ball(
     # Change the multiplier so that the step ends on the boundary, if it would lead outside.
     room = ball.radius - float(np.sum(np.abs(point.w)))
     excess = float(sign @ step) - room
-    on_boundary = room <= 1e-9 * ball.radius
+    on_boundary = room <= 1e-9 * ball.radius  # up to rounding
     if excess <= 0 and not on_boundary:
         return step
     shift = _solve(point.base, 0.0, free, diagonal, sign)

@@ -19,7 +19,7 @@ from marginrank.objective.regularizers import L1Ball, L1Regularizer
 RIDGE = 1e-10  # relative: keeps the minimizer unique and continuous in the penalty
 PASSES = 10  # of coordinate descent before a direct solution
 ROUNDS = 100  # of both
-MULTIPLIERS = 60
+MULTIPLIERS = 60  # a safety limit: Newton's method inside a bracket takes a few
 FAILURES = 5  # to minimize for a multiplier; ill-conditioned, but the result may still help
 
 

@@ -21,7 +21,7 @@ from marginrank.objective.regularizers import Regularizer
 from marginrank.solvers.progress import Progress, start_inside
 from marginrank.solvers.result import Callback, SolverResult
 
-POWER_STEPS = 30
+POWER_STEPS = 30  # of the power method; SAFETY covers the rest
 SAFETY = 1.05  # the power method approaches the largest eigenvalue from below
 
 

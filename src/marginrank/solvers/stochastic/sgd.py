@@ -216,9 +216,9 @@ class Sgd:
         return result
 
     def promised_gain(self, gradient: Floats) -> float:
-        """Return ½ gᵀPg times a safety factor, an estimate of the distance to the optimum.
+        """Return an estimate of F − F*: ½ gᵀPg times a safety factor, for the gradient g.
 
-        Infinite before the first step, because there is no P.
+        P is the inverse Hessian of the steps so far; before the first step, the result is inf.
         """
         if self.steps == 0:
             return np.inf

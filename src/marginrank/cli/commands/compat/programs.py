@@ -147,7 +147,7 @@ def _predict(given: ParsedArguments) -> None:
     if not given.values["-q"]:
         # LIBLINEAR-ranksvm counts a pair of equal scores as in order.
         good, total = (float(x.sum()) for x in pairs_in_order(data.y, -scores, data.qid))
-        accuracy = f"{100 * (1 - good / total):g}%" if total else "none, as there are no pairs"
+        accuracy = f"{100 * (1 - good / total):g}%" if total else "undefined (no pairs)"
         write_out(f"Pairwise Accuracy = {accuracy}\n")
         with suppress(ValueError):  # for labels that NDCG does not allow
             ndcg = letor_mean_ndcg(data.y, scores, qid=data.qid)

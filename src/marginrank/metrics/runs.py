@@ -1,0 +1,264 @@
+"""Metrics of runs: what a system retrieved, evaluated with relevance judgments (qrels)."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginrank._utils.parameters import check_choice
+from marginrank._utils.tables import ResultTable
+from marginrank._utils.types import Booleans, Floats
+from marginrank.data.runs import JudgedDocuments, as_qrels, as_run, judged_documents
+from marginrank.metrics.binary_relevance import (
+    average_precision,
+    precision,
+    recall,
+    reciprocal_rank,
+)
+from marginrank.metrics.cascade import err
+from marginrank.metrics.comparison import Comparison, compare_values
+from marginrank.metrics.cumulative_gain import ndcg
+from marginrank.metrics.names import Metric, get_metric, split_options
+from marginrank.metrics.options import RETRIEVED
+
+JUDGED = "judged"  # share of the first documents that are judged: judged@10
+DEFAULT_METRICS = ("ndcg@10", "average_precision", "reciprocal_rank", "recall@100", "judged@10")
+# Metrics with bounds: shares of an ideal that grows with the relevant documents, and others.
+SHARES = (ndcg, average_precision, recall)
+BOUNDED = (*SHARES, precision, reciprocal_rank, err)
+
+
+@dataclass(frozen=True, repr=False)
+class RunEvaluation(ResultTable):
+    """Metrics of a run: values per query, means, and the bounds that unjudged documents leave.
+
+    Attributes
+    ----------
+    queries : ndarray of shape (n_queries,)
+        The judged queries, in the order of the qrels.
+    per_query : dict
+        One value per query for each metric.
+    bounds : dict
+        For each metric that has bounds, the lower and the upper bound of its mean: whatever labels
+        the unjudged documents of the run would get, up to the largest label of the qrels, the mean
+        is between them.
+    """
+
+    queries: NDArray[Any]
+    per_query: dict[str, Floats]
+    bounds: dict[str, tuple[float, float]]
+
+    @property
+    def means(self) -> dict[str, float]:
+        """Mean of each metric over the queries that have a value."""
+        return {name: float(np.nanmean(values)) for name, values in self.per_query.items()}
+
+    def _columns(self) -> dict[str, Sequence[Any]]:
+        values = {name: values.tolist() for name, values in self.per_query.items()}
+        return {"query": self.queries.tolist(), **values}
+
+    def _summary(self) -> str:
+        values = ", ".join(map(self._describe, self.per_query))
+        return f"{values} ({self.queries.size} queries)"
+
+    def _describe(self, name: str) -> str:
+        value = f"{name} {self.means[name]:.4f}"
+        low, high = self.bounds.get(name, (0.0, 0.0))
+        return f"{value}, between {low:.4f} and {high:.4f}" if low < high else value
+
+
+def evaluate_run(
+    run: Any,
+    qrels: Any,
+    metrics: Sequence[str] = DEFAULT_METRICS,
+    *,
+    unjudged: str = "irrelevant",
+    gain: str = "linear",
+) -> RunEvaluation:
+    """Evaluate a run with relevance judgments.
+
+    The ideal ranking and the number of relevant documents come from all judged documents, retrieved
+    or not. Every judged query counts, also one for which nothing was retrieved. Tied scores are
+    ordered by descending document id. With the defaults, trec_eval (with its option ``-c``) and
+    ir_measures give the same values.
+
+    Parameters
+    ----------
+    run, qrels : dict, data frame, or an object of ranx
+        ``{query: {document: score}}`` and ``{query: {document: label}}``, as from
+        :func:`~marginrank.load_run` and :func:`~marginrank.load_qrels`, or frames with columns such
+        as ``qid``, ``docno`` and ``score`` or ``label``. Negative labels count as 0.
+    metrics : sequence of str
+        Names as in :func:`get_metric`, and "judged@k": the share of the first k documents that are
+        judged.
+    unjudged : {"irrelevant", "skip"}, default="irrelevant"
+        Unjudged documents count as irrelevant, or are removed from the run (condensed lists).
+    gain : {"linear", "exponential"}, default="linear"
+        Gain of DCG and NDCG: the label y as in trec_eval, or 2^y − 1.
+
+    Returns
+    -------
+    RunEvaluation
+
+    See Also
+    --------
+    compare_runs : Test the difference between two runs.
+
+    Examples
+    --------
+    >>> from marginrank.metrics import evaluate_run
+    >>> qrels = {"q1": {"d1": 2, "d2": 0, "d3": 1}}
+    >>> run = {"q1": {"d2": 3.0, "d1": 2.0, "d9": 1.0}}
+    >>> result = evaluate_run(run, qrels, ["reciprocal_rank", "recall@3", "judged@3"])
+    >>> {name: round(value, 4) for name, value in result.means.items()}
+    {'reciprocal_rank': 0.5, 'recall@3': 0.5, 'judged@3': 0.6667}
+    >>> result.bounds["recall@3"]  # d9 may be relevant
+    (0.3333333333333333, 1.0)
+    """
+    documents = judged_documents([as_run(run)], as_qrels(qrels), unjudged=unjudged)
+    scored = _ScoredDocuments.of(documents, documents.scores[0])
+    values, bounds = {}, {}
+    for name, metric in run_metrics(metrics, gain).items():
+        if metric is None:
+            values[name] = _judged_share(scored, name)
+            continue
+        values[name] = _measure(metric, scored)
+        if unjudged == "irrelevant" and split_options(metric)[0] in BOUNDED:
+            bounds[name] = _bounds(metric, scored, values[name])
+    _, first = np.unique(scored.qid.astype(str), return_index=True)
+    return RunEvaluation(scored.qid[np.sort(first)], values, bounds)
+
+
+def compare_runs(
+    run_a: Any,
+    run_b: Any,
+    qrels: Any,
+    metric: str = "ndcg@10",
+    *,
+    unjudged: str = "irrelevant",
+    gain: str = "linear",
+    **options: Any,
+) -> Comparison:
+    """Compare two runs by a metric, query by query.
+
+    Parameters
+    ----------
+    run_a, run_b, qrels, unjudged, gain
+        As in :func:`evaluate_run`.
+    metric : str, default="ndcg@10"
+        Name of the metric.
+    **options
+        `n_resamples`, `confidence` and `random_state`, as in :func:`compare`.
+
+    Returns
+    -------
+    Comparison
+        A positive difference is in favor of `run_a`.
+
+    Examples
+    --------
+    >>> from marginrank.metrics import compare_runs
+    >>> qrels = {q: {"d1": 1, "d2": 0} for q in "abcdef"}
+    >>> good, bad = {"d1": 2.0, "d2": 1.0}, {"d1": 1.0, "d2": 2.0}
+    >>> result = compare_runs(dict.fromkeys("abcdef", good), dict.fromkeys("abcdef", bad), qrels)
+    >>> round(result.difference, 4), result.n_queries
+    (0.3691, 6)
+    """
+    a, b = (
+        evaluate_run(run, qrels, [metric], unjudged=unjudged, gain=gain).per_query[metric]
+        for run in (run_a, run_b)
+    )
+    defined = ~(np.isnan(a) | np.isnan(b))
+    if np.sum(defined) < 2:
+        raise ValueError(
+            f"{metric} is defined for both runs in {np.sum(defined)} of {defined.size} queries; a "
+            "comparison needs at least 2. Check that runs and qrels have the same query ids."
+        )
+    return compare_values(metric, a[defined], b[defined], **options)
+
+
+def run_metrics(metrics: Sequence[str], gain: str) -> dict[str, Metric | None]:
+    """Return the metrics by name, None for judged@k; raise ValueError for an unknown name."""
+    check_choice("gain", gain, ("linear", "exponential"))
+    chosen: dict[str, Metric | None] = {}
+    for name in metrics:
+        if name.lower().partition("@")[0] == JUDGED:
+            chosen[name] = None
+            continue
+        known = inspect.signature(get_metric(name)).parameters
+        chosen[name] = get_metric(name, gain=gain) if "gain" in known else get_metric(name)
+    return chosen
+
+
+class _ScoredDocuments(NamedTuple):
+    """The documents of one run, and the judged documents that it has not retrieved."""
+
+    qid: NDArray[Any]
+    y: Floats
+    is_judged: Booleans
+    retrieved: Booleans
+    scores: Floats
+
+    @classmethod
+    def of(cls, documents: JudgedDocuments, scores: Floats) -> _ScoredDocuments:
+        retrieved = scores > -np.inf
+        finite = np.where(retrieved, scores, 0.0)
+        return cls(documents.query, documents.y, documents.is_judged, retrieved, finite)
+
+    @property
+    def is_open(self) -> Booleans:
+        """Whether a document of the run has no judgment."""
+        return self.retrieved & ~self.is_judged
+
+
+def _measure(metric: Metric, documents: _ScoredDocuments) -> Floats:
+    qid, y, _, retrieved, scores = documents
+    values: Floats = metric(y, scores, qid=qid, per_query=True, **{RETRIEVED: retrieved})
+    return values
+
+
+def _bounds(metric: Metric, documents: _ScoredDocuments, values: Floats) -> tuple[float, float]:
+    """Return bounds of the mean over all labels of the unjudged documents of the run.
+
+    A metric is N / D: N grows with each label at a rank, D (1 for some metrics) with each label of
+    the query. So it is at least N / D with no gain in N and the largest labels in D, and at most
+    the opposite.
+    """
+    is_open = documents.is_open
+    top = float(documents.y.max()) or 1.0
+    # Documents that were not retrieved enter D alone.
+    beside = documents.qid[is_open]
+    extra = np.zeros(beside.size)
+    low = _measure(
+        metric,
+        _ScoredDocuments(
+            np.concatenate([documents.qid, beside]),
+            np.concatenate([documents.y, extra + top]),
+            np.concatenate([documents.is_judged, extra > 0]),
+            np.concatenate([documents.retrieved, extra > 0]),
+            np.concatenate([documents.scores, extra]),
+        ),
+    )
+    high = _measure(metric, documents._replace(y=np.where(is_open, top, documents.y)))
+    if split_options(metric)[0] in SHARES:
+        # From N / D with the largest D to the smallest D; any value is possible if both are 0.
+        growth = np.divide(values, low, out=np.full(low.size, np.inf), where=low > 0)
+        with np.errstate(invalid="ignore"):
+            high = np.where(high > 0, np.minimum(high * growth, 1.0), 0.0)
+    return float(np.nanmean(low)), float(np.nanmean(high))
+
+
+def _judged_share(documents: _ScoredDocuments, name: str) -> Floats:
+    """Return the share of judged documents among the first k, or all, that were retrieved."""
+    _, at, k = name.partition("@")
+    count = get_metric(f"precision{at}{k}")  # checks the cut-off
+    judged, retrieved = (
+        _measure(count, documents._replace(y=of.astype(np.float64)))
+        for of in (documents.is_judged & documents.retrieved, documents.retrieved)
+    )
+    return np.divide(judged, retrieved, out=np.zeros_like(judged), where=retrieved > 0)

@@ -1,0 +1,49 @@
+"""Leave-one-query-out scores along C, from one fit per value."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from marginrank._utils.parameters import ParameterError, given
+from marginrank._utils.types import Floats, Integers
+from marginrank.data.ranking_data import RankingData
+from marginrank.fit.linear import Parameters
+from marginrank.fit.query_influence import LeaveOneOut, leave_one_out
+from marginrank.fit.scaling import values_of
+from marginrank.models.linear_model import LinearModel
+from marginrank.models.parameters import recorded_parameters
+from marginrank.selection.learner import PathLearner, PathModel
+from marginrank.selection.linear_paths import LINEAR, LinearLearner
+
+LOO = "loo"  # the value of `cv`
+
+
+class LeaveOneOutLearner(LinearLearner):
+    """Linear models along C; a model is the scores of documents without their own query."""
+
+    def fit_paths(
+        self,
+        data: RankingData,
+        parameters: Parameters,
+        values: Floats,
+        parts: Sequence[Integers | None],
+        *,
+        seed: int = 0,
+    ) -> Iterator[PathModel]:
+        """Fit all data, and estimate the scores of each query without it."""
+        for found in super().fit_paths(data, parameters, values, parts, seed=seed):
+            chosen = self.with_value(parameters, float(values[found.step]))
+            recorded = recorded_parameters("RankSVM", chosen)
+            model = LinearModel(found.model, recorded, scale=values_of(found.scale))
+            yield found._replace(model=leave_one_out(data, model))
+
+    def predict(self, data: RankingData, model: Any, rows: Integers | None, threads: int) -> Floats:
+        """Return the scores of documents of the fit."""
+        left_out: LeaveOneOut = model
+        return left_out.scores if rows is None else left_out.scores[rows]
+
+
+def leave_one_out_learner(learner: PathLearner) -> PathLearner:
+    """Return the learner for ``cv="loo"``; raise ParameterError if models are not linear."""
+    if learner is not LINEAR:
+        raise ParameterError(given("cv", LOO), " is for RankSVMCV only; use a number of folds.")
+    return LeaveOneOutLearner()
