@@ -115,17 +115,20 @@ def _round(walkers: Sequence["_Walker"], hessian: SharedHessian) -> Iterator[Pat
         hessian.most_products,
     )
     hessian.count(max(direction.n_products for direction in directions))
-    moving = []
+    proven, moving = [], []
     for walker, direction in zip(walkers, directions, strict=True):
         if walker.is_proven(direction):
-            yield from walker.finish()
+            walker.improve(direction)
+            proven.append(walker)
         elif walker.is_undecided(direction):
             if walker.is_slow:
                 yield walker.solve_alone()
         else:
             walker.step(direction)
             moving.append(walker)
-    make_gradients([walker.point for walker in moving])
+    make_gradients([walker.point for walker in proven + moving])
+    for walker in proven:
+        yield from walker.finish()
     for walker in moving:
         yield from walker.finish_round()
 
@@ -219,6 +222,13 @@ class _Walker:
         # A step that gained more than predicted shows a Hessian that is too large by that factor.
         return max(self._kept, 1.0)
 
+    def improve(self, direction: PathDirection) -> None:
+        """Move along a direction that is known anyway: metrics are sensitive to small changes."""
+        step = line_search(self.point, direction.vector, direction.scores, slope_tol=SLOPE_TOL)
+        self._direction = direction
+        self._is_stuck = step is None
+        self.point = self.point if step is None else step
+
     def step(self, direction: PathDirection) -> None:
         self._rounds += 1
         self._may_stop = False
@@ -251,6 +261,8 @@ class _Walker:
 
     def finish(self) -> Iterator[PathSolution]:
         """Yield the solution of a proven ridge, and of the next ones that are as close."""
+        if not self._is_stuck:
+            self._progress.record(self.point, self._estimate, self._direction.n_products)
         yield self._found(self._progress.result(self.point, self._estimate, StopReason.ESTIMATED))
         yield from self.check()
 
