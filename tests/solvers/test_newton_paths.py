@@ -8,12 +8,20 @@ from helpers.objectives import make_objective
 from marginrank import RankingData, make_ranking
 from marginrank.models.fit_report import StopReason
 from marginrank.objective.losses import LOSSES
-from marginrank.solvers.smooth import preconditioner
+from marginrank.solvers.smooth import preconditioner, shared_hessian
 from marginrank.solvers.smooth.newton import newton
 from marginrank.solvers.smooth.newton_paths import newton_paths
+from marginrank.solvers.smooth.shared_hessian import HessianGroup
+from marginrank.solvers.smooth.tron import tron
 
 RIDGES = 2.0 ** -np.arange(-6.0, 12.0, 3.0)
 SMOOTH = {name: loss for name, loss in LOSSES.items() if loss.smooth}
+
+
+@pytest.fixture
+def few_documents(monkeypatch):
+    """Share Hessians on small data, too."""
+    monkeypatch.setattr(shared_hessian, "FEWEST_DOCUMENTS", 0)
 
 
 def folds_of(reference, n_folds=3):
@@ -71,7 +79,18 @@ def test_every_smooth_loss(loss, normalization):
     assert_optimal(problems, RIDGES, found, 1e-6)
 
 
-def test_random_small_problems():
+@pytest.mark.parametrize("name", ["queries", "one document decides", "raw features", "sparse"])
+@pytest.mark.parametrize("tol", [1e-4, 1e-7])
+def test_each_solution_with_a_shared_hessian(name, tol, few_documents):
+    reference = objective_of(data_of(name), normalization="pairs")
+    problems = folds_of(reference)
+    assert_optimal(problems, RIDGES, newton_paths(reference, problems, RIDGES, tol=tol), tol)
+
+
+@pytest.mark.parametrize("is_small", [False, True])
+def test_random_small_problems(is_small, request):
+    if is_small:
+        request.getfixturevalue("few_documents")
     rng, n_found = np.random.default_rng(0), 0
     for _ in range(60):
         n_queries, n_documents, n = rng.integers(2, 12), rng.integers(2, 9), rng.integers(1, 20)
@@ -160,12 +179,16 @@ def test_solutions_of_a_problem_come_in_the_order_of_the_ridges():
         assert [f.step for f in found if f.problem == problem] == list(range(len(RIDGES)))
 
 
-def test_results_do_not_depend_on_the_threads():
+@pytest.mark.parametrize("name", ["sampled", "queries"])
+def test_results_do_not_depend_on_the_threads(name, few_documents):
     def weights(threads):
-        reference = objective_of(data_of("sampled"), threads=threads)
-        return [f.result.w for f in newton_paths(reference, folds_of(reference), RIDGES)]
+        reference = objective_of(data_of(name), threads=threads)
+        groups = groups_of(reference, 3)
+        found = newton_paths(reference, folds_of(reference), RIDGES, groups=groups)
+        return [one.result.w for one in found]
 
-    np.testing.assert_array_equal(weights(1), weights(3))
+    for threads in (2, 3):
+        np.testing.assert_array_equal(weights(1), weights(threads))
 
 
 def test_a_problem_is_not_changed_by_its_neighbours():
@@ -211,3 +234,57 @@ def test_values_that_overflow_are_refused_by_the_feature():
     reference = objective_of(RankingData(X, y, qid))
     with pytest.raises(ValueError, match=r"X\[:, 2\] has values so large"):
         list(newton_paths(reference, [reference], RIDGES))
+
+
+def independent_optimum(problem, ridge):
+    """Return the smallest objective that a trust region method certifies."""
+    found = tron(problem.with_ridge(ridge), tol=1e-8, max_iter=2000)
+    return found.objective - found.gap, found.objective
+
+
+HARD = {
+    "heavy tails": ((90, 50, 40), {"heavy_tail": 1.5, "correlation": 0.5, "noise": 2.0}),
+    "wide": ((40, 40, 300), {"correlation": 0.3, "noise": 1.0}),
+}
+
+
+def groups_of(reference, n_folds):
+    """Return the groups of queries of `folds_of`: each is in all folds but one."""
+    number = np.arange(reference.pairs.n_queries) % n_folds
+    return [
+        HessianGroup(
+            reference.on(pairs=reference.pairs.without(number != k)),
+            np.where(np.arange(n_folds) == k, 0.0, 1.0),
+        )
+        for k in range(n_folds)
+    ]
+
+
+@pytest.mark.parametrize("name", HARD)
+@pytest.mark.parametrize("grouped", [False, True])
+def test_paths_on_hard_data_against_another_solver(name, grouped):
+    shape, options = HARD[name]
+    X, y, qid = make_ranking(*shape, random_state=5, dtype=np.float32, **options)
+    X /= X.std(axis=0)
+    reference = objective_of(RankingData(X, y, qid), threads=2)
+    problems = folds_of(reference)
+    groups = groups_of(reference, 3) if grouped else []
+    ridges = 10.0 ** np.arange(5.0, 0.5, -1.0)
+    for found in newton_paths(reference, problems, ridges, tol=1e-4, groups=groups):
+        lowest, highest = independent_optimum(problems[found.problem], float(ridges[found.step]))
+        assert found.result.stop.converged
+        assert found.result.objective <= (1.0 + 1e-4) * highest
+        assert found.result.objective >= lowest * (1.0 - 1e-12)
+        assert found.result.objective - found.result.gap <= highest * (1.0 + 1e-12)
+
+
+def test_a_shared_hessian_saves_passes():
+    """Folds cost less than forming a Hessian for each of their steps."""
+    X, y, qid = make_ranking(80, 40, 60, noise=1.0, random_state=1)
+    reference = objective_of(RankingData(X, y, qid))
+    problems = folds_of(reference, 5)
+    ridges = 2.0 ** -np.arange(-14.0, -2.0)
+    before = reference.sweeps
+    n_found = len(list(newton_paths(reference, problems, ridges, groups=groups_of(reference, 5))))
+    assert n_found == 60
+    assert reference.sweeps - before < n_found * 60 / 8

@@ -28,12 +28,14 @@ from marginrank.models.fit_report import StopReason
 from marginrank.models.parameters import no_scale
 from marginrank.objective.losses import LOSSES
 from marginrank.objective.objective import Objective
+from marginrank.objective.pair_sets import PairSet
 from marginrank.selection.folds import cost_by_label, rows_of
 from marginrank.selection.learner import PathLearner, PathModel
 from marginrank.solvers import find_solver
 from marginrank.solvers.result import SolverResult
 from marginrank.solvers.smooth.newton import newton
 from marginrank.solvers.smooth.newton_paths import PathSolution, newton_paths
+from marginrank.solvers.smooth.shared_hessian import HessianGroup
 
 # Octaves of C below and above the C at which loss and regularizer have equal curvature. There are
 # more above, because correlated features have directions of far less curvature.
@@ -41,6 +43,7 @@ BELOW, ABOVE = -6.0, 14.0
 SMALLEST_C = 1e-300  # its inverse is finite
 GRID_SAMPLE = 20_000  # documents from which that curvature is estimated
 SIDE_BY_SIDE = 10  # problems: each takes about a hundred bytes per document while it is solved
+MOST_GROUPS = 2  # of queries, per part: Hessians of groups save time if groups are few
 CHUNK_ENTRIES = 1 << 22  # of X, copied at a time to find a scale
 
 
@@ -174,14 +177,16 @@ class SharedProblems:
 
     def objective(self, k: int, C: float) -> Objective:
         """Return the objective of part k."""
+        return with_scale(self._unscaled.on(pairs=self._weighted(k, C)), self._scales[k])
+
+    def _weighted(self, k: int, C: float) -> PairSet:
         pairs = self._pairs.without(self._parts[k].left_out)
         if not pairs.has_weight:
             raise ValueError(
                 f"fold {self._parts[k].number + 1} has no pair to learn from; check y and qid, or "
                 "use other folds."
             )
-        pairs = pairs.weighted(C, self._parameters.normalization)
-        return with_scale(self._unscaled.on(pairs=pairs), self._scales[k])
+        return pairs.weighted(C, self._parameters.normalization)
 
     def _together(self, Cs: Floats, seed: int) -> Iterator[PathSolution]:
         """Solve `SIDE_BY_SIDE` parts at a time."""
@@ -194,10 +199,31 @@ class SharedProblems:
                 tol=self._parameters.tol,
                 max_iter=self._parameters.max_iter,
                 seed=seed,
+                groups=self._groups(some),
             )
             for one in found:
                 result = one.result.times(float(Cs[one.step]))
                 yield PathSolution(first + one.problem, one.step, result)
+
+    def _groups(self, parts: Sequence[int]) -> list[HessianGroup]:
+        """Return the queries that are in the same parts as groups; [] if there are many groups."""
+        left_out = np.array([self._parts[k].left_out for k in parts])
+        patterns, group = np.unique(left_out, axis=1, return_inverse=True)
+        if patterns.shape[1] > MOST_GROUPS * len(parts):
+            return []
+        whole = self._pairs.weighted(1.0, self._parameters.normalization)
+        # Normalization multiplies the weights of all queries of a part by the same factor.
+        own = [float(np.sum(self._weighted(k, 1.0).weights)) for k in parts]
+        of_whole = [float(np.sum(whole.weights[~without])) for without in left_out]
+        factors = np.divide(own, of_whole)
+        groups = []
+        for g, absent in enumerate(patterns.T):
+            pairs = whole.without(np.ravel(group) != g)
+            if pairs.has_weight and not absent.all():
+                fraction = pairs.n_active_documents / pairs.n_documents
+                objective = replace(self._reference.on(pairs=pairs), fraction=fraction)
+                groups.append(HessianGroup(objective, np.where(absent, 0.0, factors)))
+        return groups
 
     def _apart(
         self, minimize: Callable[..., SolverResult], Cs: Floats, seed: int

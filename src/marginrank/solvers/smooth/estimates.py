@@ -26,18 +26,23 @@ def bound_by_parts(point: Point, preconditioner: Preconditioner, seed: int, enou
     parts = points_on_parts(stand_ins(point.objective, seed), point.w)
     if not parts:
         return np.inf
-    bounds = [_decrement_bound(part, point.gradient, preconditioner, enough) for part in parts]
+    bounds = [decrement_bound(part, point.gradient, preconditioner, enough) for part in parts]
     return sum(bounds) / len(bounds)
 
 
-def _decrement_bound(
-    point: Point, gradient: Floats, preconditioner: Preconditioner, enough: float
+def decrement_bound(
+    point: Point,
+    gradient: Floats,
+    preconditioner: Preconditioner,
+    enough: float,
+    max_steps: int = MAX_STEPS,
 ) -> float:
+    """Return a bound on ½ gᵀH⁻¹g for the Hessian at a point and any gradient g."""
     # Conjugate gradients on H d = g. A residual r hides at most ½ rᵀH⁻¹r ≤ ½‖r‖² / ρ. Estimating it
     # by the preconditioner would prove nothing, because the preconditioner is what is in doubt.
     residual, direction, gained = gradient, np.zeros_like(gradient), 0.0
     rho = np.inf
-    for _ in range(MAX_STEPS):
+    for _ in range(max_steps):
         z = preconditioner.solve(residual)
         rho, rho_before = float(residual @ z), rho
         direction = z + rho / rho_before * direction

@@ -2,12 +2,14 @@
 
 The problems have the same documents and differ in weights, like the folds of a cross validation.
 Each goes from the solution for one ridge to the solution for the next. In each round every problem
-makes one step, and all of them share two sweeps over X, for Xd and for Xᵀz. What makes a step
-cheap:
+makes one Newton step, and all of them share the sweeps over X. What makes a step cheap:
 
 * At the solution for one ridge, value and gradient for another are known without a sweep.
-* Each problem has a sampled Hessian without a ridge. With any ridge it is close enough to the
-  Hessian for a step without conjugate gradients. It is renewed when steps leave much to gain.
+* All problems share the Hessian of a sample, or the Hessians of groups of documents, without a
+  ridge. With any ridge it preconditions conjugate gradients, which share sweeps as well. It is
+  renewed once the products since the last renewal have cost as much as a new one.
+* An estimate is accepted if parts of a sample without a common document confirm it, or if further
+  conjugate gradient steps prove that the quadratic model has little left to gain.
 * If neighbors on a path are so close that the predicted decrease is next to nothing, both have the
   same solution.
 
@@ -22,28 +24,35 @@ import numpy as np
 from marginrank._utils.types import Floats
 from marginrank.models.fit_report import StopReason
 from marginrank.objective.objective import Objective, Point
-from marginrank.objective.protocols import Scores, is_certified
-from marginrank.objective.together import make_gradients, points_at, scores_of
+from marginrank.objective.protocols import is_certified
+from marginrank.objective.together import make_gradients, points_at
 from marginrank.solvers.progress import Progress, check_magnitude
 from marginrank.solvers.result import SolverResult
-from marginrank.solvers.smooth.estimates import decrement, hidden_by_rounding
+from marginrank.solvers.smooth.conjugate_directions import (
+    Accuracy,
+    PathDirection,
+    solve_together,
+)
+from marginrank.solvers.smooth.estimates import decrement, decrement_bound, hidden_by_rounding
 from marginrank.solvers.smooth.line_search import line_search
-from marginrank.solvers.smooth.newton import NewtonIteration, growing_samples
+from marginrank.solvers.smooth.newton import CG_TOL, SAFETY, NewtonIteration, growing_samples
 from marginrank.solvers.smooth.preconditioner import (
-    PartsOfSample,
-    parts_of_sample,
-    sampled_hessians,
+    Preconditioner,
+    points_on_parts,
     stand_ins,
 )
+from marginrank.solvers.smooth.shared_hessian import HessianGroup, SharedHessian
 
-CAUTION = 4.0  # on the decrement by a sampled Hessian as an estimate of F − F*
+CAUTION = 4.0  # on the decrement by a shared Hessian as an estimate of F − F*
 SLOPE_TOL = 0.2  # of a line search: the next direction corrects the rest
-STALE = 0.02  # a step that leaves more of its decrement asks for a new Hessian, which costs less
-POOR = 0.5  # one that leaves more than this did not help,
+POOR = 0.5  # a step that leaves more of its decrement than this did not help,
 PATIENCE = 2  # and after so many of them newton takes over,
 MAX_ROUNDS = 12  # or after so many rounds for one ridge
 KEPT = (0.5, 2.0)  # actual / predicted gain of a step whose prediction can be trusted
 AT_ONCE = 0.1  # of tol: an estimate below, before any step, accepts the neighbor's solution
+STEP_TOL = 0.01  # share of the decrement that a direction may miss
+PROOF_TOL = 0.25  # share of the allowed gain that a proof may leave open
+MAX_CHECK = 40  # products with parts of a sample that confirm an estimate
 START_TOL = 1e-2  # on samples, for the first ridge
 
 
@@ -63,13 +72,15 @@ def newton_paths(
     tol: float = 1e-4,
     max_iter: int = 1000,
     seed: int = 0,
+    groups: Sequence[HessianGroup] = (),
 ) -> Iterator[PathSolution]:
     """Minimize each problem for each ridge, and yield solutions as they are found.
 
     `reference` has all documents and a smooth loss; its samples provide the first weights. The
     `problems` are on the same documents. The `ridges` are descending, so the first problem is the
-    easiest, and the solutions of one problem come in this order. The other parameters are as in
-    :func:`~marginrank.solvers.smooth.newton.newton`.
+    easiest, and the solutions of one problem come in this order. The Hessian of each problem is a
+    weighted sum over `groups`; by default, all documents are one group. The other parameters are as
+    in :func:`~marginrank.solvers.smooth.newton.newton`.
     """
     first = float(ridges[0])
     w = _start(reference.with_ridge(first), max_iter, seed)
@@ -77,27 +88,48 @@ def newton_paths(
     points = points_at(starts, [w] * len(starts), [None] * len(starts))
     for point in points:
         check_magnitude(point)
+    whole = HessianGroup(reference, np.ones(len(problems)))
+    hessian = SharedHessian(reference, groups or [whole], seed)
     walkers = [
-        _Walker(number, point, ridges, tol=tol, max_iter=max_iter, seed=seed)
+        _Walker(number, point, hessian, ridges, tol=tol, max_iter=max_iter, seed=seed)
         for number, point in enumerate(points)
     ]
+    for walker in walkers:
+        yield from walker.check()
+    walkers = [walker for walker in walkers if not walker.is_done]
     while walkers:
-        yield from _round([walker for walker in walkers if walker.shape.is_known])
-        for walker in walkers:
-            if not walker.shape.is_known:
+        if hessian.is_available:
+            yield from _round(walkers, hessian)
+        else:
+            for walker in walkers:
                 yield walker.solve_alone()
         walkers = [walker for walker in walkers if not walker.is_done]
 
 
-def _round(walkers: Sequence["_Walker"]) -> Iterator[PathSolution]:
-    if not walkers:
-        return
-    directions = [walker.direction() for walker in walkers]
-    images = scores_of([walker.point.objective for walker in walkers], directions)
-    for walker, direction, image in zip(walkers, directions, images, strict=True):
-        walker.step(direction, image)
-    make_gradients([walker.point for walker in walkers])
-    for walker in walkers:
+def _round(walkers: Sequence["_Walker"], hessian: SharedHessian) -> Iterator[PathSolution]:
+    hessian.refresh([walker.point.w for walker in walkers])
+    directions = solve_together(
+        [walker.point for walker in walkers],
+        [walker.preconditioner for walker in walkers],
+        [walker.accuracy for walker in walkers],
+        hessian.most_products,
+    )
+    hessian.count(max(direction.n_products for direction in directions))
+    proven, moving = [], []
+    for walker, direction in zip(walkers, directions, strict=True):
+        if walker.is_proven(direction):
+            walker.improve(direction)
+            proven.append(walker)
+        elif walker.is_undecided(direction):
+            if walker.is_slow:
+                yield walker.solve_alone()
+        else:
+            walker.step(direction)
+            moving.append(walker)
+    make_gradients([walker.point for walker in proven + moving])
+    for walker in proven:
+        yield from walker.finish()
+    for walker in moving:
         yield from walker.finish_round()
 
 
@@ -110,52 +142,31 @@ def _start(objective: Objective, max_iter: int, seed: int) -> Floats:
     return w
 
 
-class _SampledHessian:
-    """The Hessians of parts of a sample, without a ridge, factorized for the current ridge.
-
-    `is_current` says whether they were made at the walker's point.
-    """
-
-    def __init__(self, point: Point, seed: int) -> None:
-        self._parts = stand_ins(point.objective, seed)
-        self._hessians: list[Floats] = []
-        self._ridge = np.nan
-        self._factors: PartsOfSample | None = None
-        self.is_current = False
-        self.renew(point.w)
-
-    @property
-    def is_known(self) -> bool:
-        """Whether there are Hessians: a sample must not be most of the data."""
-        return bool(self._parts)
-
-    def renew(self, w: Floats) -> None:
-        """Compute the Hessians at w, if the sample holds enough pairs with a loss there."""
-        self._ridge, self._factors = np.nan, None
-        self._hessians = sampled_hessians(self._parts, w)
-        self.is_current = True
-
-    def with_ridge(self, ridge: float) -> PartsOfSample | None:
-        """Return the factorized Hessians; None if the sample holds too few pairs with a loss."""
-        if self._hessians and ridge != self._ridge:
-            self._ridge, self._factors = ridge, parts_of_sample(self._hessians, ridge)
-        return self._factors
-
-
 class _Walker:
     """One problem on its way along the ridges; `point` is where it is."""
 
     def __init__(
-        self, number: int, point: Point, ridges: Floats, *, tol: float, max_iter: int, seed: int
+        self,
+        number: int,
+        point: Point,
+        hessian: SharedHessian,
+        ridges: Floats,
+        *,
+        tol: float,
+        max_iter: int,
+        seed: int,
     ) -> None:
-        self.shape = _SampledHessian(point, seed)
         self.is_done = False
         self._number = number
+        self._hessian = hessian
         self._ridges = ridges
         self._tol = tol
         self._max_iter = max_iter
         self._seed = seed
+        self._parts = stand_ins(point.objective, seed)
         self._kept = np.inf  # actual / predicted gain of the last step
+        self._missed = 1.0  # decrement of the last step / decrement by the preconditioner
+        self._estimate = np.inf  # of F − F*
         self._begin(0, point)
 
     def _begin(self, step: int, point: Point) -> None:
@@ -164,56 +175,141 @@ class _Walker:
         self._step = step
         self._rounds = 0
         self._n_poor = 0
-        self._is_stuck = False
         self._progress = Progress(point.objective, None)
-
-    def direction(self) -> Floats:
-        hessian = self._hessian
-        return np.zeros_like(self.point.w) if hessian is None else hessian.direction(self.point)
+        self._may_stop = False  # the next direction is to prove that little is left to gain
 
     @property
-    def _hessian(self) -> PartsOfSample | None:
-        return self.shape.with_ridge(self.point.objective.ridge)
+    def preconditioner(self) -> Preconditioner:
+        return self._hessian.of(self._number, self.point.objective.ridge)
 
-    def step(self, direction: Floats, image: Scores) -> None:
+    @property
+    def accuracy(self) -> Accuracy:
+        """The accuracy of the next direction."""
+        if self._may_stop:
+            return Accuracy(0.0, PROOF_TOL * self._allowed, is_proven=True)
+        return Accuracy(STEP_TOL, CG_TOL * self._allowed, is_proven=False)
+
+    @property
+    def _allowed(self) -> float:
+        return (self._tol if self._rounds else AT_ONCE * self._tol) * self.point.value
+
+    def is_proven(self, direction: PathDirection) -> bool:
+        """Return True if a direction proves that little is left to gain.
+
+        Sets: the estimate
+        """
+        if not self._may_stop:
+            return False
+        return self._is_close(direction.decrement + direction.bound)
+
+    def is_undecided(self, direction: PathDirection) -> bool:
+        """Return True if a proof was attempted and took too many products.
+
+        Sets: the number of poor rounds
+        """
+        is_undecided = self._may_stop and direction.bound > PROOF_TOL * self._allowed
+        self._n_poor += is_undecided
+        return is_undecided
+
+    def _is_close(self, bound: float) -> bool:
+        # `bound` is on the decrease of the quadratic model. Sets: the estimate.
+        self._estimate = SAFETY * self._excess * bound
+        self._estimate += hidden_by_rounding(self.point, self.preconditioner, self._allowed)
+        return self._estimate <= self._allowed
+
+    @property
+    def _excess(self) -> float:
+        # A step that gained more than predicted shows a Hessian that is too large by that factor.
+        return max(self._kept, 1.0)
+
+    def improve(self, direction: PathDirection) -> None:
+        """Move along a direction that is known anyway: metrics are sensitive to small changes."""
+        step = line_search(self.point, direction.vector, direction.scores, slope_tol=SLOPE_TOL)
+        self._direction = direction
+        self._is_stuck = step is None
+        self.point = self.point if step is None else step
+
+    def step(self, direction: PathDirection) -> None:
         self._rounds += 1
-        self._promised = decrement(self.point, direction)
-        step = line_search(self.point, direction, image, slope_tol=SLOPE_TOL)
+        self._may_stop = False
+        self._direction = direction
+        # Conjugate gradients show how much the preconditioner misses.
+        if direction.first > 0.0:
+            self._missed = max(direction.decrement / direction.first, 1.0)
+        step = line_search(self.point, direction.vector, direction.scores, slope_tol=SLOPE_TOL)
         self._is_stuck = step is None
         if step is not None:
-            self._kept = (self.point.value - step.value) / self._promised
+            self._kept = (self.point.value - step.value) / direction.decrement
             self.point = step
 
     def finish_round(self) -> Iterator[PathSolution]:
-        """Yield the solutions that the last step has reached, and prepare the next step."""
+        """Yield the solutions that the last step has reached."""
         if self._is_stuck:
             yield self.solve_alone()
-            self.shape.renew(self.point.w)
             return
-        self.shape.is_current = False
         left = self._left()
-        estimate = self._estimate(left)
-        self._progress.record(self.point, estimate, 0)
-        is_stale = left > STALE * self._promised
-        self._n_poor += not left <= POOR * self._promised
-        stop, estimate = self._stop()
-        if stop is None and (self._n_poor == PATIENCE or self._rounds == MAX_ROUNDS):
+        self._progress.record(self.point, left, self._direction.n_products)
+        self._n_poor += not left <= POOR * CAUTION * self._direction.decrement
+        step = self._step
+        yield from self.check()
+        if self.is_slow and not self._may_stop and self._step == step and not self.is_done:
             yield self.solve_alone()
-        while stop is not None:
-            yield self._found(self._progress.result(self.point, estimate, stop))
-            stop, estimate = (None, np.inf) if self.is_done else self._stop()
-        if is_stale and not self.is_done and not self.shape.is_current:
-            self.shape.renew(self.point.w)
+
+    @property
+    def is_slow(self) -> bool:
+        return self._n_poor >= PATIENCE or self._rounds >= MAX_ROUNDS
+
+    def finish(self) -> Iterator[PathSolution]:
+        """Yield the solution of a proven ridge, and of the next ones that are as close."""
+        if not self._is_stuck:
+            self._progress.record(self.point, self._estimate, self._direction.n_products)
+        yield self._found(self._progress.result(self.point, self._estimate, StopReason.ESTIMATED))
+        yield from self.check()
+
+    def check(self) -> Iterator[PathSolution]:
+        """Yield solutions as long as the point is close to the optimum for the current ridge.
+
+        Sets: whether the next direction is to prove it
+        """
+        while not self.is_done:
+            if is_certified(self.point, self._tol):
+                stop = StopReason.CERTIFIED
+                self._estimate = self._left()
+            elif KEPT[0] <= self._kept <= KEPT[1] and self._left() <= self._allowed:
+                stop = StopReason.ESTIMATED
+                if not self._is_confirmed():
+                    self._may_stop = True
+                    return
+            else:
+                return
+            yield self._found(self._progress.result(self.point, self._estimate, stop))
 
     def _left(self) -> float:
-        # The predicted gain of the next step.
-        return np.inf if self._hessian is None else decrement(self.point, self.direction())
+        # A cautious prediction of the gain of further steps.
+        direction = self.preconditioner.direction(self.point)
+        return CAUTION * self._excess * self._missed * decrement(self.point, direction)
+
+    def _is_confirmed(self) -> bool:
+        """Return True if parts of a sample without a common document predict little gain.
+
+        A document with huge values may make the shared Hessian far too large in some direction. At
+        most one of the parts holds it. Sets: the estimate.
+        """
+        ridge = self.point.objective.ridge
+        parts = points_on_parts([part.with_ridge(ridge) for part in self._parts], self.point.w)
+        if not parts:
+            return False
+        gradient, enough = self.point.gradient, PROOF_TOL * self._allowed
+        bounds = [
+            decrement_bound(part, gradient, self.preconditioner, enough, MAX_CHECK)
+            for part in parts
+        ]
+        return self._is_close(sum(bounds) / len(bounds))
 
     def solve_alone(self) -> PathSolution:
         iteration = NewtonIteration(self._max_iter, self._seed + 1, self._progress, may_ease=True)
         outcome = iteration.run(self.point, self._tol)
         self.point = outcome.point
-        self.shape.is_current = False
         return self._found(self._progress.result(*outcome))
 
     def _found(self, result: SolverResult) -> PathSolution:
@@ -224,23 +320,3 @@ class _Walker:
             step = self._step + 1
             self._begin(step, self.point.with_ridge(float(self._ridges[step])))
         return found
-
-    def _estimate(self, left: float) -> float:
-        # A step that gained more than predicted shows a Hessian that is too large by that factor.
-        return CAUTION * max(self._kept, 1.0) * left
-
-    def _stop(self) -> tuple[StopReason | None, float]:
-        # The reason to stop here, if any, and the estimate of F − F*.
-        estimate = self._estimate(self._left())
-        if is_certified(self.point, self._tol):
-            return StopReason.CERTIFIED, estimate
-        enough = (self._tol if self._rounds else AT_ONCE * self._tol) * self.point.value
-        if not KEPT[0] <= self._kept <= KEPT[1] or estimate > enough:
-            return None, estimate
-        if not self.shape.is_current:
-            # An older Hessian may hold pairs that have lost their loss, and predict too little.
-            self.shape.renew(self.point.w)
-            estimate = self._estimate(self._left())
-        if self._hessian is not None:
-            estimate += hidden_by_rounding(self.point, self._hessian, enough)
-        return StopReason.ESTIMATED if estimate <= enough else None, estimate

@@ -1,0 +1,106 @@
+"""Newton directions of several problems by conjugate gradients that share sweeps over X."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from marginrank._utils.types import Floats
+from marginrank.objective.objective import Point
+from marginrank.objective.protocols import Scores
+from marginrank.objective.together import hess_vecs
+from marginrank.solvers.smooth.preconditioner import Preconditioner
+
+
+class Accuracy(NamedTuple):
+    """The decrease of the quadratic model that a direction may miss."""
+
+    share: float  # of the decrease along the direction
+    least: float  # smaller amounts do not matter
+    is_proven: bool  # whether it must be bounded, not just estimated
+
+
+class PathDirection(NamedTuple):
+    """An approximate Newton direction d, with Xd.
+
+    `decrement` is the decrease of the quadratic model along d. `missing` is the preconditioner's
+    estimate of what a better direction would gain, and `bound` a proven bound on it. `first` is the
+    decrement that the preconditioner predicted.
+    """
+
+    vector: Floats
+    scores: Scores
+    decrement: float
+    missing: float
+    bound: float
+    first: float
+    n_products: int
+
+
+def solve_together(
+    points: Sequence[Point],
+    preconditioners: Sequence[Preconditioner],
+    accuracies: Sequence[Accuracy],
+    most_products: int,
+) -> list[PathDirection]:
+    """Solve ∇²F d = −∇F at each point; a sweep per step serves all points that are not done."""
+    solves = [
+        _ConjugateGradients(*one) for one in zip(points, preconditioners, accuracies, strict=True)
+    ]
+    for _ in range(most_products):
+        active = [solve for solve in solves if not solve.is_done]
+        if not active:
+            break
+        products = hess_vecs([solve.point for solve in active], [solve.search for solve in active])
+        for solve, (product, scores) in zip(active, products, strict=True):
+            solve.advance(product, scores)
+    return [solve.direction for solve in solves]
+
+
+class _ConjugateGradients:
+    """The iteration on one system; `search` is what the next product is with."""
+
+    def __init__(self, point: Point, preconditioner: Preconditioner, accuracy: Accuracy) -> None:
+        self.point = point
+        self._preconditioner = preconditioner
+        self._accuracy = accuracy
+        self._residual = -point.gradient
+        self.search = preconditioner.solve(self._residual)
+        self._rho = float(self._residual @ self.search)
+        first = 0.5 * self._rho
+        still = point.objective.space.zero()
+        self.direction = PathDirection(
+            np.zeros_like(point.w), still, 0.0, first, self._bound(), first, 0
+        )
+
+    def _bound(self) -> float:
+        # What the residual r hides is ½ rᵀH⁻¹r, and H ≥ ρ.
+        return 0.5 * float(self._residual @ self._residual) / self.point.objective.ridge
+
+    @property
+    def is_done(self) -> bool:
+        d, accuracy = self.direction, self._accuracy
+        if not self._rho > 0.0:
+            return True
+        missing = d.bound if accuracy.is_proven else d.missing
+        return d.n_products > 0 and missing <= max(accuracy.share * d.decrement, accuracy.least)
+
+    def advance(self, product: Floats, scores: Scores) -> None:
+        """Make one step, given ∇²F p and Xp for the search direction p."""
+        d, p = self.direction, self.search
+        alpha = self._rho / float(p @ product)
+        gain = 0.5 * alpha * self._rho
+        self._residual = self._residual - alpha * product
+        z = self._preconditioner.solve(self._residual)
+        rho, self._rho = self._rho, float(self._residual @ z)
+        self.search = z + self._rho / rho * p
+        n_products = d.n_products + 1
+        self.direction = PathDirection(
+            d.vector + alpha * p,
+            self.point.objective.space.add(d.scores, alpha, scores),
+            d.decrement + gain,
+            0.5 * self._rho,
+            self._bound(),
+            d.first,
+            n_products,
+        )

@@ -1,0 +1,133 @@
+"""Hessians of the loss that precondition several problems on the same documents."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from marginrank._utils.types import Floats
+from marginrank.objective.objective import Objective
+from marginrank.solvers.smooth.preconditioner import (
+    FEW_FEATURES,
+    HESSIAN_FEATURES,
+    Diagonal,
+    Preconditioner,
+    check_overflow,
+    parts_of_sample,
+    sampled_hessians,
+    stand_ins,
+)
+
+FEWEST_DOCUMENTS = 1024  # with fewer, each problem's own Hessian costs next to nothing
+FEWEST_PRODUCTS = 16  # that conjugate gradients may take, however cheap a Hessian is
+GOOD = 1  # product for one direction, which no Hessian would save
+
+
+class HessianGroup(NamedTuple):
+    """An objective whose Hessian is part of the Hessians of some problems."""
+
+    objective: Objective
+    shares: Floats  # the factor of its Hessian in each problem, 0 for none
+
+
+class SharedHessian:
+    """Hessians of the loss, without a ridge, at the mean of the weights of all problems.
+
+    Problems that are folds leave out different queries. The Hessian of each group of queries that
+    are in the same problems is formed once; a problem's Hessian is the sum over its groups. If the
+    documents are many, the Hessian of a sample serves all problems.
+
+    With many features there is none at first: as long as the ridge dominates, conjugate gradients
+    need none. It is made, and renewed later, once the products since then have cost as much as a
+    Hessian. So the total cost is at most about twice the cost of the best schedule.
+    """
+
+    def __init__(self, reference: Objective, groups: Sequence[HessianGroup], seed: int) -> None:
+        n = reference.n_features
+        # With fewer documents than features a system in document space is smaller.
+        fewest = max(FEWEST_DOCUMENTS, n)
+        self.is_available = n <= HESSIAN_FEATURES and reference.n_active_documents >= fewest
+        sample = stand_ins(reference, seed)
+        share = sum(part.fraction for part in sample) if sample else 1.0
+        self._cost = share * (1.0 + n / 8)  # in sweeps
+        self._n_features = n
+        # With few features it costs less than finding out that it is needed.
+        self._n_products = self._cost if n <= FEW_FEATURES else 0.0
+        self._made_at: Floats | None = None
+        self._source = _Sample(sample) if sample else _Groups(groups)
+        self._factors: dict[tuple[int, float], Preconditioner] = {}
+
+    @property
+    def most_products(self) -> int:
+        """The number of products for one direction after which a new Hessian pays."""
+        return max(FEWEST_PRODUCTS, int(self._cost))
+
+    def count(self, n_products: int) -> None:
+        """Count the products of one round."""
+        self._n_products += max(n_products - GOOD, 0)
+
+    def refresh(self, ws: Sequence[Floats]) -> None:
+        """Renew the Hessians at the mean of the weights of all problems, if that pays."""
+        if self._n_products < self._cost:
+            return
+        w = sum(ws, np.zeros_like(ws[0])) / len(ws)
+        if self._made_at is not None and np.array_equal(w, self._made_at):
+            return
+        self._n_products, self._made_at = 0.0, w
+        if self._source.renew(w):
+            self._factors.clear()
+
+    def of(self, problem: int, ridge: float) -> Preconditioner:
+        """Return the factorized Hessian; a multiple of the identity before there is one."""
+        key = (self._source.shared_by(problem), ridge)
+        if key not in self._factors:
+            hessians = self._source.hessians(problem)
+            factors = parts_of_sample(hessians, ridge) if hessians else None
+            self._factors[key] = factors or Diagonal(np.full(self._n_features, ridge), ridge, 0.0)
+        return self._factors[key]
+
+
+class _Sample:
+    """Parts of a sample without a common document, for all problems."""
+
+    def __init__(self, parts: Sequence[Objective]) -> None:
+        self._parts = parts
+        self._hessians: list[Floats] = []
+
+    def renew(self, w: Floats) -> bool:
+        # Keep the former ones if the sample holds too few pairs with a loss.
+        found = sampled_hessians(self._parts, w)
+        self._hessians = found or self._hessians
+        return bool(found)
+
+    def shared_by(self, problem: int) -> int:
+        return 0
+
+    def hessians(self, problem: int) -> list[Floats]:
+        return self._hessians
+
+
+class _Groups:
+    """Groups of queries, of which each problem has some."""
+
+    def __init__(self, groups: Sequence[HessianGroup]) -> None:
+        self._groups = groups
+        self._hessians: list[Floats] = []
+
+    def renew(self, w: Floats) -> bool:
+        self._hessians = []
+        for group in self._groups:
+            point = group.objective.with_ridge(0.0).at(w)
+            self._hessians.append(point.hessian())
+            check_overflow(self._hessians[-1], group.objective)
+        return True
+
+    def shared_by(self, problem: int) -> int:
+        return problem
+
+    def hessians(self, problem: int) -> list[Floats]:
+        if not self._hessians:
+            return []
+        shares = [group.shares[problem] for group in self._groups]
+        parts = zip(shares, self._hessians, strict=True)
+        return [sum(share * hessian for share, hessian in parts if share > 0.0)]
