@@ -146,7 +146,7 @@ def test_stored_data_can_be_pickled(tmp_path):
 def test_pairs_are_made_without_the_features(tmp_path):
     data = saved(tmp_path / "s")
     opened = open_stored(tmp_path / "s")
-    options = {"adjacent": False, "pair_weights": None, "margins": None, "threads": 1}
+    options = {"pair_weights": None, "margins": None, "threads": 1}
     assert LevelPairs.from_data(opened, **options).n_rows == data.n_documents
 
 
