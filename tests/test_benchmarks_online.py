@@ -1,7 +1,8 @@
 """The algorithms of paper 2 that benchmarks/online.py compares with."""
 
-import sys
+import runpy
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,8 +10,10 @@ import pytest
 from marginrank import RankingData, RankSVM, make_ranking
 from marginrank.fit.linear import Parameters, make_objective
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-plain_sgd = pytest.importorskip("plain_sgd")
+# Not through sys.path, which Dask's workers inherit: they import a library called sparse if there
+# is one, and benchmarks has a script of that name.
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+plain_sgd = SimpleNamespace(**runpy.run_path(str(BENCHMARKS / "plain_sgd.py")))
 
 
 def test_the_first_step_by_query_is_a_full_gradient_of_one_query():
