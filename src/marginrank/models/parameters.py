@@ -45,7 +45,7 @@ LEAST_SCALE, MOST_SCALE = 1e-150, 1e150  # their squares do not under- or overfl
 LEARNING_RATES = ("auto", "inverse", "constant")
 METHODS = ("query", "pair")
 NO_FLOAT64 = "mps"  # a device without double precision
-VARIANTS = ("plain", "away", "pairwise")
+VARIANTS = ("plain", "short", "away", "pairwise")
 # Values that searches try.
 SMOOTHNESS_TRIED = (0.03, 3.0)
 BINS_TRIED = 32
@@ -204,7 +204,6 @@ LOSS_WEIGHT = Parameter(
     number(), "Weight of the loss; a larger C fits the data more closely.", MODEL, letter="-C"
 )
 LOSS = Parameter(TEXT, "Loss of a pair: squared_hinge, hinge, huber or logistic.", MODEL)
-SMOOTH_LOSS = Parameter(TEXT, "Loss of a pair: squared_hinge, huber or logistic.", MODEL)
 PAIR_SELECTION = Parameter(
     accepted_by(selected_pairs),
     "Pairs of a query: all, adjacent levels only, or levels or labels that differ by at most d "
@@ -333,14 +332,15 @@ class SparseDeclaration:
     ).field(None)
     l1_ratio: float = Parameter(share(), "Share of the l1 norm in the penalty.", MODEL).field(1.0)
     positive: bool = Parameter(FLAG, "Require non-negative weights.", MODEL).field(False)
-    loss: str = SMOOTH_LOSS.field("squared_hinge")
+    objective: str = OBJECTIVE.field("pairs")
+    loss: str = LOSS.field("squared_hinge")
     solver: str = Parameter(
         TEXT,
         "proximal_newton, fenchel (requires --radius) or truncated_gradient (not with --radius).",
         OPTIMIZATION,
     ).field("proximal_newton")
     variant: str = Parameter(
-        choice(VARIANTS), "Steps of fenchel: plain, away or pairwise.", OPTIMIZATION
+        choice(VARIANTS), "Steps of fenchel: plain, short, away or pairwise.", OPTIMIZATION
     ).field("plain")
     tol: float = TOL.field(1e-6)
     max_iter: int = MAX_ITER.field(1000)
