@@ -44,7 +44,7 @@ MODEL_TOL = 1e-4  # accuracy of the model's minimum, relative to the violation a
 LEAST_MODEL_TOL = 1e-12  # below, only rounding is left to gain
 SUFFICIENT = 0.25  # of the slope; the minimizer of an exact model gains half of it
 FLAT = 1e-12  # of the largest curvature: below it, a feature may have no curvature at all
-LEAST_CURVATURE = 1e-3  # of the curvature at zero: a floor
+LEAST_CURVATURE = 1e-3  # of the curvature at zero: a floor, or added for a smoothed hinge
 LOOSENESS = 100.0  # first guess of the gap by `tighten` / estimated distance to the optimum
 FAST = 10.0  # factor by which the gap falls per iteration with a good model
 PATIENCE = 2  # slow models in a row before the sample grows: steps may just be long at first
@@ -286,20 +286,18 @@ class ModelIteration:
 def _complete_model(point: L1Point) -> QuadraticModel:
     # A feature without curvature here gets a part of its curvature at zero, where every pair is
     # curved: otherwise its weight could move without limit.
+    objective = point.objective
     hessian = point.base.hessian()
-    check_overflow(hessian, point.objective)
-    diagonal = np.diag(hessian)
-    if np.any(diagonal <= FLAT * np.max(diagonal)):
-        floor = LEAST_CURVATURE * _curvature_at_zero(point.objective)
-        hessian[np.diag_indices_from(hessian)] = np.maximum(diagonal, floor)
-    return QuadraticModel(hessian, complete=True)
-
-
-def _curvature_at_zero(objective: Objective) -> Floats:
-    # A smoothed hinge of a small width has curvature near its kink only.
+    check_overflow(hessian, objective)
+    entries = np.diag_indices_from(hessian)
     if objective.loss.curvature(0.0) == 0.0:
-        objective = objective.with_loss(LOSSES["squared_hinge"])
-    return objective.at_zero().hess_diag()
+        # A smoothed hinge is curved near its kink only, so few pairs may leave H singular.
+        squares = objective.with_loss(LOSSES["squared_hinge"])
+        hessian[entries] += LEAST_CURVATURE * squares.at_zero().hess_diag()
+    elif np.any(hessian[entries] <= FLAT * np.max(hessian[entries])):
+        floor = LEAST_CURVATURE * objective.at_zero().hess_diag()
+        hessian[entries] = np.maximum(hessian[entries], floor)
+    return QuadraticModel(hessian, complete=True)
 
 
 def _advance(point: L1Point, u: Floats, *, to_tighten: bool = False) -> L1Point | None:
