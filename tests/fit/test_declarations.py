@@ -105,8 +105,6 @@ def test_help_names_what_there_is_to_choose_from(kind):
     for name, parameter in declared(kind).items():
         assert parameter.help.endswith("."), name
         choices = {*parameter.constraint.names(), *functions.get(name, ())}
-        if name == "loss" and kind is SparseParameters:
-            choices -= {"hinge"}  # which has no sparse solver
         assert all(choice in parameter.help for choice in choices), name
 
 

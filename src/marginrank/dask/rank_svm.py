@@ -277,9 +277,9 @@ class DaskSparseRankSVM(DaskRanker, SparseRankSVM):
 
     Parameters
     ----------
-    radius, C, l1_ratio, positive, loss, solver, variant, tol, max_iter, pair_selection, \
-pair_cost, normalization, scale, device, warm_start, verbose, random_state
-        As for :class:`~marginrank.SparseRankSVM`.
+    radius, C, l1_ratio, positive, objective, loss, solver, variant, tol, max_iter, \
+pair_selection, pair_cost, normalization, scale, device, warm_start, verbose, random_state
+        As for :class:`~marginrank.SparseRankSVM`; `objective` must be "pairs".
     n_jobs : int, default=None
         Threads of the client, for samples; workers have their own threads.
 
