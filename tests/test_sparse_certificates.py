@@ -55,9 +55,9 @@ def false_claims(model, judge, tol):
     at_zero = judge.value(np.zeros_like(model.coef_))
     above, gap = value - best, LONG(model.gap_)
     wrong = []
-    if above > gap * (1 + LONG(1e-6)):
+    if above > gap * (1 + LONG(1e-6)) + LONG(1e-30) * at_zero:  # squares of rounding
         wrong.append(f"{float(above):.3g} above the optimum, and the gap is {model.gap_:.3g}")
-    if abs(model.objective_ - value) > max(gap, LONG(1e-12) * value):
+    if abs(model.objective_ - value) > max(gap, LONG(1e-12) * value, LONG(1e-30) * at_zero):
         wrong.append(f"objective {model.objective_} is {float(value)}")
     if model.stop_reason_.converged and above > LONG(tol) * max(best, LONG(NEGLIGIBLE) * at_zero):
         wrong.append(f"{model.stop_reason_.name} at {float(above):.3g} above {float(best):.3g}")
