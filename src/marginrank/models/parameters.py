@@ -207,8 +207,8 @@ LOSS = Parameter(TEXT, "Loss of a pair: squared_hinge, hinge, huber or logistic.
 SMOOTH_LOSS = Parameter(TEXT, "Loss of a pair: squared_hinge, huber or logistic.", MODEL)
 PAIR_SELECTION = Parameter(
     accepted_by(selected_pairs),
-    "Pairs of a query: all, adjacent levels only, or levels or labels that differ by at most d "
-    "(within:2, label-within:1).",
+    "Pairs to learn from: 'all'; 'adjacent' (neighboring label values of the query); 'within:2' "
+    "(at most 2 label values apart); 'label-within:1' (labels that differ by at most 1).",
     MODEL,
 )
 PAIR_COST = Parameter(
@@ -218,7 +218,8 @@ PAIR_COST = Parameter(
 )
 MARGIN = Parameter(
     accepted_by(check_margin),
-    "Margin of a pair: 1 (unit), or its difference in label or gain.",
+    "Score difference that a pair must reach: 1 ('unit'), the difference of its labels ('label') "
+    "or of its gains 2^label - 1 ('gain').",
     MODEL,
 )
 OBJECTIVE = Parameter(

@@ -1,4 +1,4 @@
-"""Weights of pairs, for slack rescaling (paper 2, section 6.2).
+"""Weights δ_ij of pairs, which multiply their loss (slack rescaling, paper 2, section 6.2).
 
 Weights are sums of products, δ_ij = Σ_r P_ir · Q_jr, which the kernels evaluate in
 O(rank · l log k). A matrix over k labels has rank at most k − 1, a difference of gains rank two for

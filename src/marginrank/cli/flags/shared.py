@@ -135,7 +135,10 @@ class Reading(Flags):
         choice(("auto", "dense", "csr")), "Matrix for LETOR text: auto, dense or csr.", DATA
     ).field("auto")
     dtype: str = Parameter(
-        choice(("float32", "float64")), "Precision of LETOR text: float32 or float64.", DATA
+        choice(("float32", "float64")),
+        "Precision of features read from LETOR text: float32 or float64. Without it, convert "
+        "takes float64 if float32 would lose digits.",
+        DATA,
     ).field("float32")
     n_jobs: int | None = N_JOBS._replace(panel=DATA, has_flag=True).field(None)
 

@@ -41,7 +41,9 @@ def find_metrics(
         chosen[name] = get_metric(name, **own)
         unused -= own.keys()
     for option in sorted(unused):
-        raise ValueError(f"--{option} is given, but no metric has a {option}; ndcg and dcg do.")
+        raise ValueError(
+            f"--{option} applies to ndcg and dcg only; add one of them or drop --{option}."
+        )
     return chosen
 
 
