@@ -316,7 +316,7 @@ class AdditiveDeclaration(LinearDeclaration):
     ).field(0.0)
     monotonic_cst: Any = Parameter(  # noqa: RUF009 (a field)
         or_none(accepted_by(_check_monotonic)),
-        "Features with monotone curves: names or indices with a sign, such as bm25:+1,age:-1.",
+        "Features with monotone curves: names or indices from 1, with a sign: bm25:+1,age:-1.",
         MODEL,
     ).field(None)
     scale: Any = SCALE.field("standard")  # noqa: RUF009 (a field)
@@ -341,7 +341,9 @@ class SparseDeclaration:
         OPTIMIZATION,
     ).field("proximal_newton")
     variant: str = Parameter(
-        choice(VARIANTS), "Steps of fenchel: plain, away or pairwise.", OPTIMIZATION
+        choice(VARIANTS),
+        "Frank-Wolfe steps of the fenchel solver: plain, away or pairwise.",
+        OPTIMIZATION,
     ).field("plain")
     tol: float = TOL.field(1e-6)
     max_iter: int = MAX_ITER.field(1000)

@@ -229,10 +229,10 @@ def exponential_gain(labels: NDArray[Any]) -> Floats:
 def pair_cost(
     cost: Any, y: NDArray[Any], qid: Integers, labels: NDArray[Any] | None = None
 ) -> PairFactors | None:
-    """Return the factors of the parameter `pair_cost` of :class:`~marginrank.RankSVM`.
+    """Return the factors P and Q of the pair weights for `pair_cost` of RankSVM, or None.
 
-    `labels` are the distinct labels of all data, of which y may be a part; by default
-    the labels in y.
+    `labels` are the distinct labels of all data, if y is only a part of the data; by default the
+    labels in y.
     """
     if cost is None:
         return None

@@ -124,7 +124,7 @@ class Reading(Flags):
     )
     group: str | None = text("File of query sizes, one per line, for LETOR text without qid.")
     n_features: int | None = count(
-        "Number of features in LETOR text; default: of the model if any, or the largest index.",
+        "Number of features in LETOR text; default: that of the model, or the largest index.",
         DATA,
     )
     zero_based: bool = switch("Feature indices in LETOR text start at 0 instead of 1.", DATA)
@@ -181,7 +181,9 @@ class Metrics(MetricOptions):
     """Several metrics and their options."""
 
     metrics: str | None = text(
-        "Metrics, separated by commas, such as ndcg@10,average_precision.", EVALUATION
+        "Metrics, separated by commas, such as ndcg@10,average_precision; default: the common "
+        "ones.",
+        EVALUATION,
     )
 
 
