@@ -20,6 +20,7 @@ from marginrank._utils.parameters import (
     ParameterError,
     Wording,
     accepted_by,
+    check_choice,
     choice,
     declared,
     given,
@@ -179,6 +180,16 @@ def check_device(device: Any) -> None:
         raise ParameterError(
             given("device", device), " must be None, 'cpu', 'cuda' or 'cuda:<index>'."
         )
+
+
+def check_normalizers(value: Any) -> list[str]:
+    """Return the names of one or several normalizers; raise ParameterError if one is unknown."""
+    from marginrank.data.score_normalization import NORMALIZERS
+
+    names = [value] if isinstance(value, str) else list(value)
+    for name in names:
+        check_choice("normalizer", name, NORMALIZERS)
+    return names
 
 
 def _check_threads(value: Any) -> None:
@@ -401,6 +412,26 @@ class OnlineDeclaration:
     n_jobs: int | None = N_JOBS.field(None)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class FusionDeclaration:
+    """Parameters of fusion; see :class:`~marginrank.FusionRanker`."""
+
+    normalizer: Any = Parameter(  # noqa: RUF009 (a field)
+        accepted_by(check_normalizers),
+        "Normalization of scores: minmax, minmax_floor, zscore, l2, dbsf, rrf or none; of several, "
+        "separated by commas, cross validation chooses one.",
+        MODEL,
+    ).field("minmax")
+    metric: str = Parameter(TEXT, "Metric to maximize, such as ndcg@10.", MODEL).field("ndcg@10")
+    positive: bool = Parameter(FLAG, "Require non-negative weights.", MODEL).field(True)
+    rrf_constant: float = Parameter(
+        number(allow_equal=True), "c of rrf, the score 1 / (c + rank).", MODEL
+    ).field(60.0)
+    depth: int = Parameter(
+        integer(at_least=1), "Number of documents per run and query.", MODEL
+    ).field(100)
+
+
 # Parameters of estimators that fits do not have, with their defaults.
 _BATCH_ONLY = {"random_state": 0, "verbose": 0, "warm_start": False}
 _ONLINE_ONLY = {"random_state": 0, "verbose": 0}
@@ -410,6 +441,7 @@ ESTIMATOR_ONLY: dict[str, dict[str, Any]] = {
     "SGDRankSVM": _ONLINE_ONLY,
     "AdditiveRankSVM": _ONLINE_ONLY,
     "KernelRankSVM": _ONLINE_ONLY,
+    "FusionRanker": {"random_state": 0},
 }
 DECLARATIONS: dict[str, tuple[type, ...]] = {
     "RankSVM": (LinearDeclaration, DeviceDeclaration),
@@ -417,6 +449,7 @@ DECLARATIONS: dict[str, tuple[type, ...]] = {
     "SGDRankSVM": (OnlineDeclaration,),
     "AdditiveRankSVM": (AdditiveDeclaration,),
     "KernelRankSVM": (LinearDeclaration,),
+    "FusionRanker": (FusionDeclaration,),
 }
 
 
