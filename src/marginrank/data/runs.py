@@ -21,8 +21,8 @@ ByDocument = dict[str, dict[str, float]]
 # Columns as PyTerrier, ir_measures, pyvespa and ranx name them.
 QUERY_COLUMNS = ("qid", "query_id", "q_id", "query")
 DOCUMENT_COLUMNS = ("docno", "doc_id", "docid", "document")
-SCORE_COLUMNS = ("score",)
-LABEL_COLUMNS = ("label", "relevance", "rel")
+SCORE_COLUMNS = ("score", "relevance_score")
+LABEL_COLUMNS = ("label", "relevance", "rel", "relevance_label")
 
 
 class JudgedDocuments(NamedTuple):

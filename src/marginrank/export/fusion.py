@@ -56,8 +56,7 @@ def fusion_files(
 
     Examples
     --------
-    >>> from marginrank.export.registry import FUSION_TARGETS, FusionTarget, find_fusion_target
-from marginrank.models import FusionModel
+    >>> from marginrank.models import FusionModel
     >>> print(fusion_files(FusionModel(("bm25", "dense"), [0.25, 0.75]), "weaviate")[""].decode())
     {
      "alpha": 0.75,

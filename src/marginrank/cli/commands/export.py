@@ -27,6 +27,7 @@ from marginrank.export.exporting import (
 from marginrank.export.fusion import fusion_files
 from marginrank.export.registry import FUSION_TARGETS, find_target
 from marginrank.export.verification import VerificationError, run_export, verify
+from marginrank.models import FusionModel, read_any_model
 
 OFFSET_HELPS = " Pass --offset {:.6g}, or --offset auto."
 
@@ -38,7 +39,8 @@ def run(flags: ExportFlags, phases: Phases) -> None:
     _check_flags(flags)
     check_writable(flags.out)
     check_files([flags.model, flags.names, flags.verify, flags.reading.group], [flags.out])
-    model = read_any(flags.model)
+    with regular_file(flags.model) as file:
+        model = read_any_model(file)
     if isinstance(model, FusionModel):
         result = _export_fusion(model, flags)
     else:
