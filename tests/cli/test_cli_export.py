@@ -17,7 +17,7 @@ from marginrank import (
     load_model,
     make_ranking,
 )
-from marginrank.models import LinearModel
+from marginrank.models import FusionModel, LinearModel, write_model
 from marginrank.models.json_model import write
 
 
@@ -248,3 +248,52 @@ def test_hostile_names_of_a_model_file(run, tmp_path):
     result = exported(run, tmp_path / "model.json", "--to", "sqlite", *arguments)
     assert result["verification"]["reordered_queries"] == 0
     assert result["verification"]["largest_difference"] < 1e-12
+
+
+# Fusion models
+
+
+@pytest.fixture
+def fusion_json(tmp_path):
+    path = tmp_path / "fusion.json"
+    write_model(FusionModel(("bm25", "dense"), [0.25, 0.75], "rrf"), path)
+    return path
+
+
+def test_fusion_models(run, tmp_path, fusion_json):
+    out = tmp_path / "pipeline.json"
+    result = exported(run, fusion_json, "--to", "opensearch", "--out", out)
+    assert result["files"] == [str(out), str(tmp_path / "pipeline.search.json")]
+    assert result["signals"] == {"bm25": 0.25, "dense": 0.75}
+    (processor,) = json.loads(out.read_text())["phase_results_processors"]
+    settings = processor["score-ranker-processor"]["combination"]
+    assert settings["parameters"]["weights"] == [0.25, 0.75]
+    text = run("export", fusion_json, "--to", "qdrant", "--out", tmp_path / "q").stdout
+    assert re.search(r"weight of dense +0\.75", text)
+
+
+def test_signals_are_renamed(run, tmp_path, fusion_json):
+    names = tmp_path / "names.json"
+    names.write_text('{"bm25": "bm25(title)", "dense": "closeness(field, embedding)"}')
+    out = tmp_path / "hybrid.profile"
+    run("export", fusion_json, "--to", "vespa", "--out", out, "--names", names)
+    assert "reciprocal_rank(bm25(title), 60.0) * 0.25" in out.read_text()
+    assert "rank-profile hybrid " in out.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--to", "weaviate"], "weaviate cannot run normalizer='rrf'"),
+        (["--to", "python"], "'python' does not fuse results"),
+        (["--to", "qdrant", "--offset", "1"], "--offset does not apply to fusion models"),
+        (["--to", "qdrant", "--verify", "TEST"], "--verify does not apply to fusion models"),
+    ],
+)
+def test_fusion_models_that_are_not_exported(
+    run, tmp_path, fusion_json, test_txt, arguments, message
+):
+    arguments = [str(test_txt) if word == "TEST" else word for word in arguments]
+    done = run("export", fusion_json, *arguments, "--out", tmp_path / "out", code=1)
+    assert message in done.stderr
+    assert not (tmp_path / "out").exists()

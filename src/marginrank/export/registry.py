@@ -169,7 +169,6 @@ def find_fusion_target(to: str) -> FusionTarget:
     """Return a target of fusion models; raise ValueError if there is none of that name."""
     if to not in FUSION_TARGETS:
         raise ValueError(
-            f"{to!r} does not fuse results; export the model to one of "
-            f"{', '.join(FUSION_TARGETS)}."
+            f"{to!r} does not fuse results; export the model to one of {', '.join(FUSION_TARGETS)}."
         )
     return FUSION_TARGETS[to]

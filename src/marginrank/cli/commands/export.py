@@ -115,7 +115,10 @@ def _export(
 
 
 def _export_fusion(model: FusionModel, flags: ExportFlags) -> dict[str, Any]:
-    for flag, given in {"--verify": flags.verify is not None, "--offset": flags.offset != "0"}.items():
+    for flag, given in {
+        "--verify": flags.verify is not None,
+        "--offset": flags.offset != "0",
+    }.items():
         if given:
             raise ValueError(f"{flag} does not apply to fusion models; drop it.")
     name = name_for(flags.out) if flags.name is None else flags.name
@@ -125,7 +128,7 @@ def _export_fusion(model: FusionModel, flags: ExportFlags) -> dict[str, Any]:
         "target": flags.to,
         "files": write_files(flags.out, files),
         "normalizer": model.normalizer,
-        "weights": dict(zip(model.signals, model.weights.tolist(), strict=True)),
+        "signals": dict(zip(model.signals, model.weights.tolist(), strict=True)),
     }
 
 
@@ -142,7 +145,9 @@ def _verified(scored: EngineRun, scores: Any, offset: float, qid: Any) -> dict[s
 
 
 def _rows(result: dict[str, Any]) -> list[tuple[str, Any]]:
-    rows = [(key, value) for key, value in result.items() if key not in ("files", "verification")]
+    apart = ("files", "signals", "verification")
+    rows = [(key, value) for key, value in result.items() if key not in apart]
+    rows += [(f"weight of {name}", value) for name, value in result.get("signals", {}).items()]
     found = result.get("verification")
     if found is None:
         return rows

@@ -26,7 +26,7 @@ from marginrank.cli.flags.shared import (
     switch,
     text,
 )
-from marginrank.export.registry import TARGETS
+from marginrank.export.registry import FUSION_TARGETS, TARGETS
 from marginrank.models.parameters import RANDOM_STATE, LinearDeclaration
 
 CURVE = "Curve"
@@ -158,21 +158,25 @@ class ExportFlags(CommandFlags):
     example = """\
 export model.json --to elasticsearch --out ranker.json
 export model.json --to sqlite --out ranker.sql --verify test.txt
-export m.json --to lucene --out r.txt --offset auto --verify t.txt"""
+export m.json --to lucene --out r.txt --offset auto --verify t.txt
+export fusion.json --to opensearch --out pipeline.json"""
     first = ("to", "out", "verify", "names", "offset")
 
     model: ModelFile
     reading: Reading
     to: str = Parameter(
-        TEXT, f"Target: {', '.join(TARGETS)}; add a dialect to sql as in sql:mysql.", OUTPUT
+        TEXT,
+        f"Target: {', '.join(TARGETS)}; add a dialect to sql as in sql:mysql. Fusion models: "
+        f"{', '.join(FUSION_TARGETS)}.",
+        OUTPUT,
     ).field()
     out: str = Parameter(
         TEXT, "File to write to; further files of a target are written next to it.", OUTPUT
     ).field()
     name: str | None = text("Name of the model in the target; default: from OUT.", OUTPUT)
     names: str | None = text(
-        "JSON file with the names of the features in the target: a list, or an object that maps "
-        "the model's names to them; default: the model's, or f1, f2, ...",
+        "JSON file with the names of the features or signals in the target: a list, or an object "
+        "that maps the model's names to them; default: the model's, or f1, f2, ...",
         OUTPUT,
     )
     offset: str = text(

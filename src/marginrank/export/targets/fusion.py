@@ -264,7 +264,7 @@ def _fts5(model: WeightedSignals) -> bytes:
     n = len(model.signals)
     units = [", ".join("1.0" if column == k else "0.0" for column in range(n)) for k in range(n)]
     terms = " ".join(  # bm25 is lower for better documents
-        f"- ({exact(weight)}) * bm25(\"{TABLE}\", {unit})"
+        f'- ({exact(weight)}) * bm25("{TABLE}", {unit})'
         for unit, weight in zip(units, model.weights, strict=True)
     )
     return FTS5.format(written_by=WRITTEN_BY, terms=terms, table=TABLE).encode("ascii")
