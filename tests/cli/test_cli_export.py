@@ -294,6 +294,6 @@ def test_fusion_models_that_are_not_exported(
     run, tmp_path, fusion_json, test_txt, arguments, message
 ):
     arguments = [str(test_txt) if word == "TEST" else word for word in arguments]
-    done = run("export", fusion_json, *arguments, "--out", tmp_path / "out", code=1)
+    done = run("export", fusion_json, *arguments, "--out", tmp_path / "out", code=2)
     assert message in done.stderr
     assert not (tmp_path / "out").exists()

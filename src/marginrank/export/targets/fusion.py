@@ -16,9 +16,9 @@ from marginrank.export.names import (
     sql_quoted,
 )
 from marginrank.export.targets.search_engines import check_vespa_profile, is_rank_feature
+from marginrank.export.targets.sql import TABLE
 from marginrank.export.text import WRITTEN_BY, entry_lines, exact, json_file, scientific
 
-TABLE = "documents"
 PLACEHOLDER = "QUERY"  # in requests: the text or the vector of a search
 RESULTS = 10  # documents that requests ask for
 OPENSEARCH = {"minmax": "min_max", "minmax_floor": "min_max", "zscore": "z_score", "l2": "l2"}
