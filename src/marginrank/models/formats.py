@@ -78,8 +78,10 @@ def write_model(
         if name != "json":
             kind = type(model).__name__
             raise ValueError(f"format={format!r} does not support a {kind}; use 'json'.")
-        fusion = isinstance(model, FusionModel)
-        fusion_model.write(model, path) if fusion else json_model.write(model, path)
+        if isinstance(model, FusionModel):
+            fusion_model.write(model, path)
+        else:
+            json_model.write(model, path)
         return
     writers = {name: known.write for name, known in FORMATS.items() if known.write is not None}
     _check_name(name, writers)

@@ -115,16 +115,15 @@ class FusionModel:
         weights = ", ".join(f"{name}: {weight:.3g}" for name, weight in pairs)
         return f"FusionModel({self.normalizer}, {weights})"
 
-    def fuse(
-        self, runs: Mapping[str, Any], query_features: QueryFeatures | None = None
-    ) -> ByDocument:
+    def fuse(self, runs: Any, query_features: QueryFeatures | None = None) -> ByDocument:
         """Return the fused run, documents by descending score; ties by descending id.
 
         Parameters
         ----------
-        runs : mapping
+        runs : mapping or RankingData
             One run per signal, by its name: as from :func:`~marginrank.load_run`, a data frame or a
-            ranx.Run. A query that a run lacks has no documents there.
+            ranx.Run. A query that a run lacks has no documents there. Or data from
+            :meth:`~marginrank.RankingData.from_runs`.
         query_features : mapping, optional
             The features of each query, ``{query: {feature: number}}``.
 
@@ -133,17 +132,18 @@ class FusionModel:
         dict
             ``{query: {document: score}}``.
         """
+        if isinstance(runs, RankingData):
+            return best_first(runs.to_run(self.predict(runs, query_features)))
         missing = [name for name in self.signals if name not in runs]
         if missing:
-            raise ValueError(f"runs has no {missing[0]!r}; pass one run for each of {self.signals}.")
+            raise ValueError(f"runs has no {missing[0]!r}; pass a run for each of {self.signals}.")
         own = {name: as_run(runs[name], name) for name in self.signals}
         # Queries for which nothing was retrieved have no rows.
         queries = {query: None for run in own.values() for query, found in run.items() if found}
         if not queries:
             return {}
         filled = {name: {q: run.get(q, {}) for q in queries} for name, run in own.items()}
-        data = RankingData.from_runs(filled, depth=self.depth)
-        return best_first(data.to_run(self.predict(data, query_features)))
+        return self.fuse(RankingData.from_runs(filled, depth=self.depth), query_features)
 
     def predict(self, data: RankingData, query_features: QueryFeatures | None = None) -> Floats:
         """Return the score of each row of data from :meth:`~marginrank.RankingData.from_runs`."""

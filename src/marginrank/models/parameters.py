@@ -21,6 +21,7 @@ from marginrank._utils.parameters import (
     Wording,
     accepted_by,
     check_choice,
+    check_integer,
     choice,
     declared,
     given,
@@ -190,6 +191,14 @@ def check_normalizers(value: Any) -> list[str]:
     for name in names:
         check_choice("normalizer", name, NORMALIZERS)
     return names
+
+
+def check_fold_count(value: Any) -> int:
+    """Return a number of folds; raise ParameterError unless it is 0 or at least 2."""
+    count = check_integer("cv", value, at_least=0)
+    if count == 1:
+        raise ParameterError(given("cv", value), " must be 0 (no cross validation) or at least 2.")
+    return count
 
 
 def _check_threads(value: Any) -> None:
@@ -433,6 +442,17 @@ class FusionDeclaration:
     depth: int = Parameter(
         integer(at_least=1), "Number of documents per run and query.", MODEL
     ).field(100)
+    n_bootstraps: int = Parameter(
+        integer(at_least=0),
+        "Number of bootstrap samples of the queries over which weights are averaged; with 0, the "
+        "best weights for the training queries.",
+        OPTIMIZATION,
+    ).field(100)
+    cv: int = Parameter(
+        accepted_by(check_fold_count, int),
+        "Number of folds of the cross validation; 0 for none.",
+        OPTIMIZATION,
+    ).field(5)
 
 
 # Parameters of estimators that fits do not have, with their defaults.
