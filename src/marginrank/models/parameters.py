@@ -187,7 +187,7 @@ def check_normalizers(value: Any) -> list[str]:
     """Return the names of one or several normalizers; raise ParameterError if one is unknown."""
     from marginrank.data.score_normalization import NORMALIZERS
 
-    names = [value] if isinstance(value, str) else list(value)
+    names = value.split(",") if isinstance(value, str) else list(value)
     for name in names:
         check_choice("normalizer", name, NORMALIZERS)
     return names

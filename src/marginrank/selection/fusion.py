@@ -50,6 +50,11 @@ class FusionEvaluation(ResultTable):
         return {name: float(np.mean(values)) for name, values in self.per_query.items()}
 
     @property
+    def half_intervals(self) -> dict[str, float]:
+        """Half the 95% confidence interval of each mean."""
+        return {name: half_interval(values) for name, values in self.per_query.items()}
+
+    @property
     def gains(self) -> dict[str, tuple[float, float]]:
         """Mean of learned fusion minus the mean of each other method, and half its 95% interval."""
         learned = self.per_query[LEARNED]
@@ -78,7 +83,7 @@ class FusionEvaluation(ResultTable):
         return {
             "method": list(values),
             self.metric: list(self.means.values()),
-            "interval": [half_interval(one) for one in values.values()],
+            "interval": list(self.half_intervals.values()),
             "learned_minus": [gains[name][0] for name in values],
             "learned_minus_interval": [gains[name][1] for name in values],
         }

@@ -27,7 +27,7 @@ from marginrank.cli.flags.shared import (
     text,
 )
 from marginrank.export.registry import FUSION_TARGETS, TARGETS
-from marginrank.models.parameters import RANDOM_STATE, LinearDeclaration
+from marginrank.models.parameters import RANDOM_STATE, FusionDeclaration, LinearDeclaration
 
 CURVE = "Curve"
 RUN_FILE = "TREC run (query Q0 document rank score tag), or JSON {query: {document: score}}"
@@ -113,6 +113,44 @@ compare --run-a bm25.run --run-b hybrid.run --qrels qrels.txt"""
     run_b: str | None = text(f"Run b: {RUN_FILE}.", EVALUATION)
     qrels: str | None = QRELS
     unjudged: str = UNJUDGED
+    json: bool = json_flag()
+
+
+class FuseFlags(CommandFlags):
+    """Learn the weights of hybrid search from runs and relevance judgments.
+
+    The first line of the output tells whether learned weights are better than reciprocal rank
+    fusion (RRF), by cross validation over the queries.
+    """
+
+    example = """\
+fuse bm25.run dense.run --qrels qrels.txt --model fusion.json
+fuse title=t.run body=b.run --qrels qrels.txt --normalizer minmax,rrf
+fuse bm25.run dense.run --qrels q.txt --to opensearch --out pipeline.json"""
+    first = ("qrels", "model", "normalizer", "metric")
+
+    runs: Annotated[
+        list[str],
+        argument(
+            "RUN",
+            f"{RUN_FILE}. Its signal has the name of the file without ending, or NAME in NAME=FILE.",
+        ),
+    ]
+    qrels: str = Parameter(
+        TEXT,
+        "Judgments: TREC qrels (query 0 document label), or JSON {query: {document: label}}.",
+        DATA,
+    ).field()
+    parameters: FusionDeclaration
+    query_features: str | None = text(
+        "JSON file {query: {feature: number}}: features on which the weights depend.", DATA
+    )
+    random_state: int = RANDOM_STATE.field(0)
+    model: str | None = text("File to write the model to.", OUTPUT)
+    to: str | None = text(
+        f"Engine to write settings for, as export does: {', '.join(FUSION_TARGETS)}.", OUTPUT
+    )
+    out: str | None = text("File to write the settings of the engine to.", OUTPUT)
     json: bool = json_flag()
 
 
