@@ -297,3 +297,39 @@ def test_fusion_models_that_are_not_exported(
     done = run("export", fusion_json, *arguments, "--out", tmp_path / "out", code=2)
     assert message in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Return the arguments of fuse: two runs of eight queries, and their judgments."""
+    qrels = {f"q{k}": {f"d{k % 3}": 1} for k in range(8)}
+    dense = {q: {"d0": 0.1, "d1": 0.2, "d2": 0.3} | dict.fromkeys(qrels[q], 0.9) for q in qrels}
+    bm25 = {q: {"d0": 3.0, "d1": 2.0, "d2": 1.0} for q in qrels}
+    for name, content in {"bm25": bm25, "dense": dense, "qrels": qrels}.items():
+        (tmp_path / name).write_text(json.dumps(content))
+    return [tmp_path / "bm25", tmp_path / "dense", "--qrels", tmp_path / "qrels"]
+
+
+def test_fuse_writes_the_settings_of_an_engine(run, tmp_path, runs):
+    model, out = tmp_path / "fusion.json", tmp_path / "pipeline.json"
+    target = ["--to", "opensearch", "--out", out]
+    result = json.loads(run("fuse", *runs, "--model", model, *target, "--json").stdout)
+    assert result["files"] == [str(out), str(tmp_path / "pipeline.search.json")]
+    written = out.read_bytes()
+    assert exported(run, model, *target)["signals"] == result["weights"]
+    assert out.read_bytes() == written
+    ranker = load_model(model)
+    assert ranker.export(tmp_path / "python.json", "opensearch")[0] == str(tmp_path / "python.json")
+    assert (tmp_path / "python.json").read_bytes() == written
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--to", "opensearch"], "--to and --out belong together"),
+        (["--out", "x"], "--to and --out belong together"),
+        (["--to", "solr", "--out", "x"], "'solr' does not fuse results"),
+    ],
+)
+def test_fuse_rejects_targets_before_the_fit(run, runs, arguments, message):
+    assert message in run("fuse", *runs, *arguments, code=2).stderr

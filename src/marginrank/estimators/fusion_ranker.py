@@ -14,6 +14,9 @@ from marginrank.data.ranking_data import RankingData
 from marginrank.data.runs import ByDocument
 from marginrank.estimators.base import check_seed
 from marginrank.estimators.input import KeywordArguments
+from marginrank.export.exporting import name_for, write_files
+from marginrank.export.fusion import fusion_files
+from marginrank.export.names import Names
 from marginrank.fit.fusion import FusionParameters, JudgedSignals
 from marginrank.models import write_model
 from marginrank.models.fusion_model import FusionModel, QueryFeatures
@@ -98,9 +101,7 @@ class FusionRanker(KeywordArguments, BaseEstimator):
     ) -> None:
         """Store the parameters, by :class:`KeywordArguments`."""
 
-    def fit(
-        self, X: Any, y: Any = None, *, query_features: QueryFeatures | None = None
-    ) -> Self:
+    def fit(self, X: Any, y: Any = None, *, query_features: QueryFeatures | None = None) -> Self:
         """Fit the weights.
 
         Parameters
@@ -178,6 +179,36 @@ class FusionRanker(KeywordArguments, BaseEstimator):
         """
         check_is_fitted(self, "model_")
         write_model(self.model_, path)
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        to: str,
+        *,
+        name: str | None = None,
+        names: Names | None = None,
+    ) -> list[str]:
+        """Write the settings with which a search engine fuses results as this model does.
+
+        Parameters
+        ----------
+        path : str or path
+            The main file; other files that the engine needs are written next to it.
+        to : str
+            The engine, such as "opensearch" or "qdrant"; ``docs/export.md`` lists them.
+        name : str, optional
+            Name of the model in the engine; by default the name of the file.
+        names : list of str, or dict of str to str, optional
+            A name for each signal, or other names for some of them.
+
+        Returns
+        -------
+        list of str
+            The paths of the files.
+        """
+        check_is_fitted(self, "model_")
+        files = fusion_files(self.model_, to, name=name or name_for(path), names=names)
+        return write_files(path, files)
 
     @classmethod
     def from_fusion_model(cls, model: FusionModel) -> Self:

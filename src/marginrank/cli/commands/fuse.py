@@ -10,6 +10,9 @@ from marginrank.cli.flags.commands import FuseFlags
 from marginrank.cli.support.checks import check_files, check_writable
 from marginrank.cli.support.output import plus_minus, print_json, print_line, print_table
 from marginrank.cli.support.progress import Phases
+from marginrank.export.exporting import name_for, paths_of, write_files
+from marginrank.export.fusion import fusion_files
+from marginrank.export.registry import find_fusion_target
 from marginrank.fit.fusion import FusionParameters, JudgedSignals
 from marginrank.io.trec_text import load_qrels, load_run
 from marginrank.models import FusionModel, write_model
@@ -22,8 +25,14 @@ def run(flags: FuseFlags, phases: Phases) -> None:
     given = {f.name: getattr(flags.parameters, f.name) for f in fields(flags.parameters)}
     parameters = FusionParameters(**given)
     files = _by_signal(flags.runs)
-    check_files([*files.values(), flags.qrels, flags.query_features], [flags.model])
-    check_writable(flags.model)
+    if (flags.to is None) != (flags.out is None):
+        raise ValueError("--to and --out belong together; pass both or none.")
+    if flags.to is not None:
+        find_fusion_target(flags.to)
+    inputs = [*files.values(), flags.qrels, flags.query_features]
+    check_files(inputs, [flags.model, flags.out])
+    for path in (flags.model, flags.out):
+        check_writable(path)
     with phases.phase("read"):
         runs = {name: load_run(path) for name, path in files.items()}
         judged = JudgedSignals.of(runs, load_qrels(flags.qrels), parameters.depth)
@@ -34,7 +43,12 @@ def run(flags: FuseFlags, phases: Phases) -> None:
         )
     if flags.model is not None:
         write_model(model, flags.model)
-    result = {**_describe(model, evaluation), "model": flags.model, "seconds": phases.seconds}
+    result = {**_describe(model, evaluation), "model": flags.model, "files": []}
+    if flags.to is not None and flags.out is not None:
+        exported = fusion_files(model, flags.to, name=name_for(flags.out))
+        check_files([*inputs, flags.model], paths_of(flags.out, exported), prints=False)
+        result["files"] = write_files(flags.out, exported)
+    result["seconds"] = phases.seconds
     print_json(result) if flags.json else _print(result)
 
 
@@ -129,3 +143,5 @@ def _print(result: Mapping[str, Any]) -> None:
         print_table(title, table, header=("method", "mean", "learned - method"))
     if result["model"] is not None:
         print_line(f"Model: {result['model']}")
+    if result["files"]:
+        print_line(f"Wrote {', '.join(result['files'])}")
