@@ -209,6 +209,8 @@ class RankSVM(BatchRanker):
         pair_weight: ArrayLike | None = None,
         pair_margin: ArrayLike | None = None,
         memory_limit: int | float | str | None = None,
+        eval_set: Any = None,
+        eval_group: Any = None,
     ) -> Self:
         """Fit the weights.
 
@@ -245,6 +247,9 @@ class RankSVM(BatchRanker):
             Maximum memory of the process in bytes, or a size such as "2GB", for a store whose X is
             larger: X is then read from disk in every pass, and the optimum is the same. By default
             a store is read from disk if it does not fit in free memory.
+        eval_set, eval_group : any
+            Ignored, because the fit has no early stopping. PyTerrier passes both, in
+            ``pt.ltr.apply_learned_model(RankSVM(), form="ltr")``.
 
         Returns
         -------
