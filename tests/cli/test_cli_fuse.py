@@ -3,8 +3,8 @@
 import json
 
 import pytest
-
 from helpers.generated_runs import generated_runs
+
 from marginrank import FusionRanker, dump_run, load_model
 
 QUICK = ("--n-bootstraps", "5", "--cv", "3")
@@ -69,7 +69,11 @@ def test_bad_input(run, trec):
         (["s0.run.gz"], ("--normalizer", "x"), "--normalizer 'x'"),
         (["s0.run.gz"], ("--metric", "map"), "--metric 'map'"),
         (["s0.run.gz"], ("--query-features", str(folder / "qrels.txt")), "is not a JSON object"),
-        (["s0.run.gz"], ("--qrels", str(folder / "other.txt")), "no query of run 1 is in the qrels"),
+        (
+            ["s0.run.gz"],
+            ("--qrels", str(folder / "other.txt")),
+            "no query of run 1 is in the qrels",
+        ),
         (["s0.run.gz"], ("--model", str(folder / "s0.run.gz")), "would overwrite the input"),
     ):
         assert message in run("fuse", *files(folder, *names), *more, code=2).stderr

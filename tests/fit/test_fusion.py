@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-
 from helpers.generated_runs import generated_runs
+
 from marginrank import FusionRanker, RankingData
 from marginrank.fit.fusion import FusionParameters, FusionProblem, JudgedSignals
 from marginrank.fit.fusion_search import lattice

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-
 from helpers.generated_runs import generated_runs
+
 from marginrank import FusionRanker
 from marginrank.metrics import evaluate_run
 from marginrank.models import FusionModel
@@ -18,7 +18,9 @@ def evaluation(difference, noise=0.01, n=50):
 
 
 def test_the_verdict_is_honest():
-    assert evaluation(0.018).verdict.startswith("Learned weights are better than RRF by 0.018 ± 0.0")
+    assert evaluation(0.018).verdict.startswith(
+        "Learned weights are better than RRF by 0.018 ± 0.0"
+    )
     assert evaluation(-0.018).verdict.endswith("; keep RRF.")
     assert "worse than RRF by 0.018" in evaluation(-0.018).verdict
     assert evaluation(0.001, 1.0, 25).verdict == (

@@ -98,9 +98,7 @@ class FusionRanker(KeywordArguments, BaseEstimator):
     ) -> None:
         """Store the parameters, by :class:`KeywordArguments`."""
 
-    def fit(
-        self, X: Any, y: Any = None, *, query_features: QueryFeatures | None = None
-    ) -> Self:
+    def fit(self, X: Any, y: Any = None, *, query_features: QueryFeatures | None = None) -> Self:
         """Fit the weights.
 
         Parameters
