@@ -2,9 +2,9 @@
 
     python benchmarks/fusion.py [--splits 20] [--json results.json]
 
-MARGINRANK_DATA names a folder with cranfield/ (cran.all.1400.gz, cran.qry.gz, qrels.txt.gz). Signals
-are BM25 of title and body, latent semantic analysis, and the word vectors in the wheel of WordLlama
-(pip install wordllama). Weights are fitted to 25 and to 112 queries and evaluated on all others,
+MARGINRANK_DATA names a folder with cranfield/ (cran.all.1400.gz, cran.qry.gz, qrels.txt.gz). The
+signals are BM25 of title and body, latent semantic analysis, and the word vectors in the wheel of
+WordLlama (pip install wordllama). Weights are fitted to 25 and to 112 queries and evaluated on all others,
 with 2 and 4 signals. Differences are paired over the splits; their standard errors are in brackets.
 """
 
@@ -34,7 +34,7 @@ def cranfield(folder: Path):
     """Return titles, bodies and queries by id, and the qrels."""
 
     def parts(name):
-        text = gzip.open(folder / name, "rt", encoding="utf-8", errors="replace").read()
+        text = gzip.decompress((folder / name).read_bytes()).decode(errors="replace")
         for part in re.split(r"^\.I ", text, flags=re.M)[1:]:
             number, _, rest = part.partition("\n")
             pieces = re.split(r"^\.([TABW])\s*$", rest, flags=re.M)

@@ -149,7 +149,7 @@ def test_bad_data_and_parameters():
     runs, qrels = generated_runs(0)
     with pytest.raises(TypeError, match="runs is a list"):
         FusionRanker().fit([runs], qrels)
-    with pytest.raises(ValueError, match="not from RankingData.from_runs"):
+    with pytest.raises(ValueError, match="the data is not from RankingData"):
         FusionRanker().fit(RankingData([[1.0]], [1]))
     with pytest.raises(ValueError, match="qrels is given beside RankingData"):
         FusionRanker().fit(RankingData.from_runs(runs, qrels), qrels)

@@ -132,7 +132,7 @@ fuse title=t.run body=b.run --qrels qrels.txt --normalizer minmax,rrf"""
         list[str],
         argument(
             "RUN",
-            f"{RUN_FILE}. Its signal has the name of the file without ending, or NAME in NAME=FILE.",
+            f"{RUN_FILE}. A signal has the name of its file without ending, or NAME in NAME=FILE.",
         ),
     ]
     qrels: str = Parameter(
