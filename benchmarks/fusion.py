@@ -21,9 +21,9 @@ from pathlib import Path
 import numpy as np
 
 from marginrank import FusionRanker
+from marginrank.fit.fusion import FusionParameters, FusionProblem, JudgedSignals
 from marginrank.fit.fusion_search import lattice
 from marginrank.metrics import evaluate_run
-from marginrank.models import FusionModel
 
 METRIC = "ndcg@10"
 DEPTH = 100
@@ -121,25 +121,24 @@ def signals(titles, bodies, queries):
     return runs
 
 
-def some(values, queries):
-    return {query: values[query] for query in queries if query in values}
-
-
 def protocol(runs, qrels, n_train: int, n_splits: int, **options):
     """Return the held-out metric of each method, an array over splits each."""
-    queries, names = list(qrels), tuple(runs)
-    points = lattice(len(names))
-    by_point = np.array([_values(FusionModel(names, w).fuse(runs), qrels) for w in points])
-    equal = np.full(len(names), 1 / len(names))
-    rrf = _values(FusionModel(names, equal, "rrf").fuse(runs), qrels)
+    judged = JudgedSignals.of(runs, qrels, DEPTH)
+    # Its values equal those of evaluate_run, as tests/fit/test_fusion.py checks.
+    problem, by_rank = (
+        FusionProblem(judged, FusionParameters(), name) for name in ("minmax", "rrf")
+    )
+    points = lattice(len(runs))
+    by_point = np.array([problem.values(w) for w in points])
+    rrf = by_rank.values(by_rank.equal())
     result = {name: [] for name in ("learned", "grid", "RRF")}
     for split in range(n_splits):
-        order = np.random.default_rng(split).permutation(len(queries))
+        order = np.random.default_rng(split).permutation(len(judged.queries))
         train, test = order[:n_train], order[n_train:]
         best = np.argmax(by_point[:, train].mean(axis=1))
-        own = some(qrels, [queries[k] for k in train])
-        ranker = FusionRanker(cv=0, **options).fit(runs, own)
-        learned = _values(ranker.fuse(runs), qrels)
+        own = {judged.queries[k]: qrels[judged.queries[k]] for k in train}
+        weights = FusionRanker(cv=0, **options).fit(runs, own).model_.weights
+        learned = problem.values(weights)
         for name, values in (("learned", learned), ("grid", by_point[best]), ("RRF", rrf)):
             result[name].append(float(values[test].mean()))
     return {name: np.array(values) for name, values in result.items()}
@@ -159,7 +158,7 @@ def against_ranx(runs, qrels):
     few = list(qrels)[:2]  # compiles
     ranx.optimize_fusion(
         ranx.Qrels({q: {d: int(y) for d, y in qrels[q].items()} for q in few}),
-        [ranx.Run(some(run, few), name=name) for name, run in runs.items()],
+        [ranx.Run({q: run[q] for q in few}, name=name) for name, run in runs.items()],
         **options,
     )
     start = time.process_time()
@@ -208,11 +207,7 @@ def main() -> None:
         for name, own in compared.items():
             print(f"{len(runs)} signals  {name:36} {own[METRIC]:.4f}  {own['seconds']:7.2f} s")
     if arguments.json:
-        plain = {
-            k: {n: np.asarray(v).tolist() if not isinstance(v, dict) else v for n, v in own.items()}
-            for k, own in results.items()
-        }
-        Path(arguments.json).write_text(json.dumps(plain, indent=1))
+        Path(arguments.json).write_text(json.dumps(results, indent=1, default=np.ndarray.tolist))
 
 
 if __name__ == "__main__":
