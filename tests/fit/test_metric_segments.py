@@ -1,5 +1,7 @@
 """The metric along segments of weights, against brute force over all crossings."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -55,7 +57,7 @@ def test_steps_equal_the_metric_between_all_crossings(seed, ties, positive):
     weight = rng.exponential(size=offsets.size - 1)
     steps = metric_of(X, offsets, y, positive=positive).along(u, v).steps(weight)
     crossings = [0.0, 1.0]
-    for first, last in zip(offsets[:-1], offsets[1:], strict=True):
+    for first, last in itertools.pairwise(offsets):
         a, b = X[first:last] @ u, X[first:last] @ v
         for i in range(last - first):
             for j in range(i):

@@ -11,6 +11,7 @@ import numpy as np
 
 from marginrank._utils.types import Booleans, Floats, Integers
 
+LARGEST = 1e150
 FLOOR = 0.001  # OpenSearch's score for retrieved documents that would have 0 or less
 
 
@@ -44,18 +45,16 @@ class RetrievedScores(NamedTuple):
 def normalize(signal: RetrievedScores, normalizer: str, rrf_constant: float) -> Floats:
     """Return the normalized score of each document; 0 for documents that were not retrieved.
 
-    Raises ValueError if scores are too large for the arithmetic.
+    Raises ValueError if the squares of scores may overflow.
     """
+    largest = np.abs(signal.scores).max(initial=0.0)
+    if largest > LARGEST:
+        raise ValueError(
+            f"scores up to {largest:g} are too large to normalize; divide them by a constant."
+        )
     with np.errstate(all="ignore"):
         values = NORMALIZERS[normalizer](signal, rrf_constant)
-    values = np.where(signal.retrieved, values, 0.0)
-    if not np.isfinite(values).all():
-        largest = np.abs(signal.scores[signal.retrieved]).max()
-        raise ValueError(
-            f"scores up to {largest:g} overflow in normalizer={normalizer!r}; divide them by a "
-            "constant."
-        )
-    return values
+    return np.where(signal.retrieved, values, 0.0)
 
 
 def _minmax(signal: RetrievedScores, _: float) -> Floats:
@@ -74,7 +73,8 @@ def _zscore(signal: RetrievedScores, _: float) -> Floats:
     z = (signal.scores - mean) / deviation
     # OpenSearch gives the largest raw score to a score that equals the mean in single precision.
     at_mean = signal.scores.astype(np.float32) == mean.astype(np.float32)
-    return np.where(at_mean | (low == high), high, np.where(z <= 0.0, FLOOR, z))
+    z = np.where(deviation == 0.0, low, np.where(z <= 0.0, FLOOR, z))
+    return np.where(at_mean, high, z)
 
 
 def _l2(signal: RetrievedScores, _: float) -> Floats:
@@ -85,7 +85,8 @@ def _l2(signal: RetrievedScores, _: float) -> Floats:
 def _dbsf(signal: RetrievedScores, _: float) -> Floats:
     low, high = signal.low_high()
     mean, deviation = signal.mean_deviation()
-    return np.where(low == high, 0.5, (signal.scores - mean) / (6.0 * deviation) + 0.5)
+    is_equal = (low == high) | (deviation == 0.0)
+    return np.where(is_equal, 0.5, (signal.scores - mean) / (6.0 * deviation) + 0.5)
 
 
 def _rrf(signal: RetrievedScores, constant: float) -> Floats:

@@ -101,16 +101,18 @@ class FusionRanker(KeywordArguments, BaseEstimator):
     ) -> None:
         """Store the parameters, by :class:`KeywordArguments`."""
 
-    def fit(self, X: Any, y: Any = None, *, query_features: QueryFeatures | None = None) -> Self:
+    def fit(
+        self, runs: Any, qrels: Any = None, *, query_features: QueryFeatures | None = None
+    ) -> Self:
         """Fit the weights.
 
         Parameters
         ----------
-        X : mapping or RankingData
+        runs : mapping or RankingData
             Runs by the name of their signal: each as from :func:`~marginrank.load_run`, a data
             frame or a ranx.Run. Or data from :meth:`RankingData.from_runs`.
-        y : mapping, data frame or ranx.Qrels, optional
-            Judgments (qrels), as from :func:`~marginrank.load_qrels`; None for a RankingData. With
+        qrels : mapping, data frame or ranx.Qrels, optional
+            Judgments, as from :func:`~marginrank.load_qrels`; None for a RankingData. With
             qrels, judged documents that no run retrieved count in the ideal ranking.
         query_features : mapping, optional
             Features of each query on which the weights depend,
@@ -123,7 +125,7 @@ class FusionRanker(KeywordArguments, BaseEstimator):
         """
         values = {field.name: getattr(self, field.name) for field in fields(FusionParameters)}
         parameters = FusionParameters(**values)
-        judged = JudgedSignals.of(X, y, parameters.depth)
+        judged = JudgedSignals.of(runs, qrels, parameters.depth)
         seed = check_seed(self.random_state)
         model, evaluation = select_fusion(
             judged, parameters, query_features=query_features, seed=seed
@@ -133,12 +135,12 @@ class FusionRanker(KeywordArguments, BaseEstimator):
         self.verdict_ = None if evaluation is None else evaluation.verdict
         return self
 
-    def fuse(self, X: Any, query_features: QueryFeatures | None = None) -> ByDocument:
+    def fuse(self, runs: Any, query_features: QueryFeatures | None = None) -> ByDocument:
         """Return the fused run, documents by descending score; ties by descending id.
 
         Parameters
         ----------
-        X : mapping or RankingData
+        runs : mapping or RankingData
             Runs by signal, or data, as in :meth:`fit`.
         query_features : mapping, optional
             Features of each query, if the fit had any.
@@ -149,7 +151,7 @@ class FusionRanker(KeywordArguments, BaseEstimator):
             ``{query: {document: score}}``.
         """
         check_is_fitted(self, "model_")
-        return self.model_.fuse(X, query_features)
+        return self.model_.fuse(runs, query_features)
 
     def predict(self, X: RankingData, query_features: QueryFeatures | None = None) -> Floats:
         """Return the score of each document.

@@ -85,7 +85,9 @@ class JudgedSignals(NamedTuple):
             raise ValueError("the data has weights, which fusion does not support; drop them.")
         names = list(data.feature_names or ())
         signals = tuple(names[::3])
-        if names != [f"{name}{end}" for name in signals for end in ("", "_rank", "_missing")]:
+        if not names or names != [
+            f"{name}{end}" for name in signals for end in ("", "_rank", "_missing")
+        ]:
             raise ValueError("the data is not from RankingData.from_runs; make it there.")
         y = data.queries.grouped(data.y)
         labels = [_descending(own) for own in np.split(y, data.queries.offsets[1:-1])]

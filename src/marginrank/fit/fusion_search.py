@@ -58,9 +58,7 @@ class WeightSearch:
         ]
         return max(found, key=lambda one: one[1])[0]
 
-    def averaged(
-        self, query_weight: Floats, rng: np.random.Generator, n_bootstraps: int
-    ) -> Floats:
+    def averaged(self, query_weight: Floats, rng: np.random.Generator, n_bootstraps: int) -> Floats:
         """Return weights that are averaged over Bayesian bootstrap samples of the queries.
 
         From the mean of the best starts of the samples, each line search moves to the mean of the

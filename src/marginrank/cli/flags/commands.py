@@ -133,7 +133,7 @@ fuse bm25.run dense.run --qrels q.txt --to opensearch --out pipeline.json"""
         list[str],
         argument(
             "RUN",
-            f"{RUN_FILE}. Its signal has the name of the file without ending, or NAME in NAME=FILE.",
+            f"{RUN_FILE}. A signal has the name of its file without ending, or NAME in NAME=FILE.",
         ),
     ]
     qrels: str = Parameter(
