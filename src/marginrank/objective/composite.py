@@ -42,8 +42,8 @@ class Composite(Generic[R_co]):
 
     def __post_init__(self) -> None:
         loss = self.objective.loss
-        if not loss.smooth:
-            raise ValueError(f"loss={loss.name!r} is not smooth; use a smooth loss.")
+        if any(piece.power != 2 for piece in loss.pieces):
+            raise ValueError(f"loss={loss.name!r} is not a smooth sum of hinge terms; use another.")
 
     def at(
         self, w: Floats, scores: Scores | None = None, accumulated_update: Floats | None = None
