@@ -279,6 +279,7 @@ def minimize(
         stream=facts_of(objective.matrix),
         error=error,
         support_pairs=None if error else _count_support(objective, result.scores),
+        loss_error=objective.loss.error,
     )
     return to_raw(result.w, scale), report
 
