@@ -149,9 +149,10 @@ def matrix_on(data: RankingData, device: str | None, tensor: Any = None) -> Matr
 
 def scores_on_device(tensor: Any, coef: Floats) -> Any:
     """Return Xw as a tensor on the device of X, which is a tensor."""
+    torch = require("torch", "torch")
     from marginrank.operators.torch.matrix import features_of
 
-    return features_of(tensor).dot(tensor.new_tensor(coef, dtype=require("torch").float64))
+    return features_of(tensor).dot(torch.as_tensor(coef, device=tensor.device))
 
 
 def free_bytes(torch: Any, device: Any) -> int | None:

@@ -36,14 +36,14 @@ ANY_WIDTH = np.iinfo(np.int32).max
 MOST_COMPARISONS = 2048
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit
 def _ordered(x):  # type: ignore[no-untyped-def]
     # Integers that compare as x does: comparing doubles is slow on most GPUs.
     bits = (x + 0.0).to(tl.int64, bitcast=True)
     return bits ^ ((bits >> 63) & 0x7FFFFFFFFFFFFFFF)
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit
 def _active(key, level, other_key, other_level, inside, theta, width):  # type: ignore[no-untyped-def]
     # Active pairs of documents (rows) with preferred partners (columns), and with other partners.
     # Both sides of a pair compare the same two numbers.
@@ -55,17 +55,17 @@ def _active(key, level, other_key, other_level, inside, theta, width):  # type: 
     return above, below
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit
 def _scale(size, spare):  # type: ignore[no-untyped-def]
     return power_of_two(tl.minimum(spare - exponent(size), 1000))
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit
 def _unit(size, spare):  # type: ignore[no-untyped-def]
     return power_of_two(-tl.minimum(spare - exponent(size), 1000)) + 0.0 * size
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit
 def _add(total, active, integers):  # type: ignore[no-untyped-def]
     return total + tl.sum(tl.where(active, integers[None, :], 0), axis=1)
 
@@ -134,12 +134,12 @@ def _window_sums(  # type: ignore[no-untyped-def]
     return a, b, c, d, low_a, low_b, low_c, low_d
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit
 def _joined(high, low, unit, coarser):  # type: ignore[no-untyped-def]
     return high.to(tl.float64) * unit + low.to(tl.float64) * (unit * coarser)
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit
 def _terms(key, factor, theta, is_linear, pairs_won, pairs_lost, keys_won, keys_lost):  # type: ignore[no-untyped-def]
     # What a piece adds to slope, curvature, value and both sizes: see _LossSums.
     lost = pairs_lost * (theta - key) + keys_lost

@@ -12,19 +12,19 @@ N_SUMS = 5  # totals of an evaluation: see LossSums
 EXACT = {"enable_fp_fusion": False}  # products are rounded before they are added, as on the host
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit
 def exponent(x):  # type: ignore[no-untyped-def]
     """Return the exponent of numbers x ≥ 0, as frexp does; −1022 for zero."""
     return ((x.to(tl.int64, bitcast=True) >> 52) & 2047) - 1022
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit
 def power_of_two(number):  # type: ignore[no-untyped-def]
     """Return 2 to the power of an integer, from its bits."""
     return ((number + 1023) << 52).to(tl.float64, bitcast=True)
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit
 def rounded(x):  # type: ignore[no-untyped-def]
     """Return the nearest integer as a double, ties to even; doubles from 2⁵² on are integers."""
     size = tl.abs(x)
