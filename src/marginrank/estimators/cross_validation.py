@@ -226,7 +226,9 @@ def _documents(
     if isinstance(X, RankingData):
         check_beside_data(y=y, qid=qid, sample_weight=sample_weight)
         if X.cost is not None:
-            raise ValueError("X has costs, which are not supported here; use RankSVMCV.")
+            raise ValueError(
+                "X.cost is set, but cross_validate_ranking does not support costs; use RankSVMCV."
+            )
         grouped, features, labels = X, X.X, X.y
     else:
         features, labels = indexable(X, y)

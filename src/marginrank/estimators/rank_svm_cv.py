@@ -61,6 +61,9 @@ class RankSVMCV(SearchRanker, LinearRanker):
         grid of C; with `Cs`, it is "none".
     solver, max_iter, pair_selection, pair_cost, margin, n_jobs
         As in :class:`~marginrank.RankSVM`.
+    device : None, "cpu", "cuda" or "cuda:1", default=None
+        Device to compute on; None is the native kernels. All values of C and all folds are columns
+        of one product with X there. See docs/gpu.md.
     tol : float, default=1e-6
         Relative distance of the last fit to its optimum. The fits to folds stop at 1e-5 or at
         `tol`, whichever is larger: closer fits would not change the selection.
@@ -125,6 +128,7 @@ n_features_in_, feature_names_in_
         margin: Any = "unit",
         normalization: Any = "auto",
         scale: Any = "auto",
+        device: str | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: Any = 0,

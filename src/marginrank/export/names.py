@@ -29,7 +29,11 @@ def names_of(model: LinearModel | AdditiveModel | KernelModel, names: Names | No
 
     `names` are one name per feature, or new names for some features.
     """
-    own = names_of_all(model.feature_names, model.n_features)
+    return renamed(names_of_all(model.feature_names, model.n_features), names)
+
+
+def renamed(own: list[str], names: Names | None, what: str = "feature") -> list[str]:
+    """Return the names of features or signals in an export; `own` are the model's names."""
     if names is None:
         return own
     given = names.values() if isinstance(names, Mapping) else names
@@ -39,13 +43,13 @@ def names_of(model: LinearModel | AdditiveModel | KernelModel, names: Names | No
         unknown = names.keys() - own
         if unknown:
             raise ParameterError(
-                Mention("names"), f" has {min(unknown)!r}, which is not a feature of the model."
+                Mention("names"), f" has {min(unknown)!r}, which is not a {what} of the model."
             )
         return [names.get(name, name) for name in own]
-    if len(names) != model.n_features:
+    if len(names) != len(own):
         raise ParameterError(
             Mention("names"),
-            f" has {len(names)} entries and must have {model.n_features}, one per feature.",
+            f" has {len(names)} entries and must have {len(own)}, one per {what}.",
         )
     return list(names)
 
@@ -61,7 +65,7 @@ def check_names(names: Iterable[str]) -> None:
 def check_distinct(
     names: Sequence[str], key: Callable[[str], str] = str, system: str = "the target"
 ) -> None:
-    """Raise ParameterError if two names are equal for a system, which compares their `key`."""
+    """Raise ParameterError if two names have the same `key`, so that a system mixes them up."""
     seen: dict[str, str] = {}
     for name in names:
         other = seen.get(key(name))

@@ -147,6 +147,13 @@ def matrix_on(data: RankingData, device: str | None, tensor: Any = None) -> Matr
     return TorchMatrix.of(data, found, tensor)
 
 
+def scores_on_device(tensor: Any, coef: Floats) -> Any:
+    """Return Xw as a tensor on the device of X, which is a tensor."""
+    from marginrank.operators.torch.matrix import features_of
+
+    return features_of(tensor).dot(tensor.new_tensor(coef, dtype=require("torch").float64))
+
+
 def free_bytes(torch: Any, device: Any) -> int | None:
     """Return the free memory of a GPU; None for the host."""
     if device.type != "cuda":

@@ -6,7 +6,7 @@ This package does not import scikit-learn, which would take longer than many fit
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -63,9 +63,41 @@ from marginrank.solvers.result import Callback, SolverResult
 SMALL_WEIGHT = 1e-150  # the product of two smaller weights may be zero
 
 
+class PairParameters:
+    """The parameters that define the pairs of a fit and the objective over them."""
+
+    objective: str
+    loss: str
+    pair_selection: str
+    pair_cost: Any
+    margin: Any
+    normalization: str
+    n_jobs: int | None
+    ridge: ClassVar[float]  # weight of ½‖w‖² in the objective
+
+    @property
+    def loss_weight(self) -> float:
+        """C."""
+        raise NotImplementedError
+
+    @property
+    def cost(self) -> Any:
+        """The pair_cost of the fit; for an NDCG objective, of its first problem."""
+        return self.pair_cost if ndcg_cutoff(self.objective) is None else "ndcg"
+
+    def check_objective(self) -> None:
+        """Raise ParameterError for parameters that cannot be combined with an NDCG objective."""
+        if self.pair_cost is not None:
+            check_not_ndcg(self.objective, "pair_cost")
+        if self.pair_selection != "all":
+            check_not_ndcg(self.objective, "pair_selection")
+
+
 @dataclass(frozen=True, kw_only=True)
-class RidgeParameters(LinearDeclaration):
+class RidgeParameters(LinearDeclaration, PairParameters):
     """Parameters of fits with a ridge penalty: linear and additive."""
+
+    ridge = 1.0
 
     @property
     def loss_weight(self) -> float:
@@ -82,20 +114,12 @@ class RidgeParameters(LinearDeclaration):
             raise ParameterError(
                 given("lam", self.lam), " is too small: C = 1 / (2 lam) overflows; raise it."
             )
-        if self.pair_cost is not None:
-            check_not_ndcg(self.objective, "pair_cost")
-        if self.pair_selection != "all":
-            check_not_ndcg(self.objective, "pair_selection")
+        self.check_objective()
         self.minimizer(get_loss(self.loss))
 
     def penalty(self, w: Floats) -> float:
         """Return the penalty besides the ridge of the objective: zero."""
         return 0.0
-
-    @property
-    def cost(self) -> Any:
-        """The pair_cost of the fit; for an NDCG objective, of its first problem."""
-        return self.pair_cost if ndcg_cutoff(self.objective) is None else "ndcg"
 
     @property
     def state_bytes(self) -> int:
@@ -169,12 +193,12 @@ def fit_linear(
 
 def solve_in_rounds(
     data: RankingData,
-    parameters: RidgeParameters,
+    parameters: PairParameters,
     objective: Objective,
     solve: Callable[..., Solution],
     score: Callable[[Floats], Floats],
     *,
-    propensity: Floats | None,
+    propensity: Floats | None = None,
     w0: Floats | None,
     callback: Callback | None,
 ) -> Solution:
@@ -306,7 +330,9 @@ def _so_far(objective: Objective) -> SolverResult | None:
 
 
 def check_ndcg_inputs(
-    parameters: RidgeParameters, pairs: PairList | None, memory_limit: int | None = None
+    parameters: PairParameters,
+    pairs: PairList | None = None,
+    memory_limit: int | None = None,
 ) -> None:
     """Raise ParameterError if an NDCG objective is combined with `pairs` or `memory_limit`."""
     for name, value in {"pairs": pairs, "memory_limit": memory_limit}.items():
@@ -338,7 +364,7 @@ def check_not_ndcg(objective: str, other: str) -> None:
 
 def make_objective(
     data: RankingData,
-    parameters: RidgeParameters,
+    parameters: PairParameters,
     *,
     pairs: PairList | None = None,
     propensity: Floats | None = None,
@@ -350,13 +376,14 @@ def make_objective(
 
 
 def _objective_of(
-    data: RankingData, parameters: RidgeParameters, chosen: Preferences, matrix: Matrix | None
+    data: RankingData, parameters: PairParameters, chosen: Preferences, matrix: Matrix | None
 ) -> Objective:
     objective = objective_on(
         data,
         chosen,
         C=parameters.loss_weight,
         normalization=parameters.normalization,
+        ridge=parameters.ridge,
         threads=effective_threads(parameters.n_jobs),
         matrix=matrix,
     )
@@ -365,7 +392,7 @@ def _objective_of(
 
 def preferences_of(
     data: RankingData,
-    parameters: RidgeParameters,
+    parameters: PairParameters,
     factors: PairFactors | None = None,
     *,
     pairs: PairList | None = None,

@@ -10,7 +10,7 @@ from marginrank import _core
 from marginrank._utils.threads import cached_property, effective_threads
 from marginrank._utils.types import Booleans, Floats, Integers
 from marginrank.data.queries import Documents, group_rows
-from marginrank.data.validation import check_labels, check_vector
+from marginrank.data.validation import check_labels, check_vector, from_device
 
 LOWEST = np.finfo(np.float64).min  # score of documents that were not retrieved
 Scalar = TypeVar("Scalar", np.float64, np.int64)
@@ -20,10 +20,9 @@ Scalar = TypeVar("Scalar", np.float64, np.int64)
 class Ranking:
     """Labels and scores by query, and the order of the scores.
 
-    Arrays of documents have one of two orders: grouped by query in input order (`labels`,
-    `scores`), or by descending score in each query (`rank` and the result of `best_first`). Ties
-    stay in input order. A document that was not retrieved comes last: it counts among the documents
-    of its query, for example in the ideal ranking, but not at its rank.
+    `labels` and `scores` are grouped by query, in input order within a query. `rank` and
+    `best_first` sort each query by descending score; ties keep their input order. Documents that
+    were not retrieved come last. They count in the ideal ranking, but not at their rank.
     """
 
     labels: Floats
@@ -50,6 +49,7 @@ class Ranking:
 
         `retrieved` says which documents have a rank; all by default.
         """
+        y, scores, qid, group = map(from_device, (y, scores, qid, group))
         threads = effective_threads(n_jobs)
         n = np.shape(scores)[0] if np.ndim(scores) else 0
         s = check_vector(scores, "scores", n, "one score per document")

@@ -11,6 +11,8 @@ from marginrank._utils.parameters import check_integer
 from marginrank._utils.threads import serial_blas
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
+from marginrank.fit.inputs import matrix_on
+from marginrank.fit.linear import check_not_ndcg, make_objective, require_pairs
 from marginrank.fit.scaling import Scale, find_linear_scale, with_scale
 from marginrank.fit.sparse import SparseParameters, first_C, first_radius
 from marginrank.models.fit_report import StopReason
@@ -18,6 +20,7 @@ from marginrank.objective.objective import Objective
 from marginrank.objective.regularizers import ElasticNet, L1Ball, L1Regularizer
 from marginrank.selection.folds import cost_by_label, rows_of
 from marginrank.selection.learner import PathLearner, PathModel
+from marginrank.solvers.hinge.structured import structured_smoothing
 from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.sparse.proximal_newton import ProximalNewton
 
@@ -72,7 +75,7 @@ class SparseLearner(PathLearner):
         check_integer("n_points", n_points, at_least=1)
         train = data if rows is None else rows_of(data, rows, n_jobs=parameters.n_jobs)
         with serial_blas():
-            objective, _ = self._objective(train, parameters)
+            objective, _ = self._objective(train, replace(parameters, device=None))
             if self.parameter == "radius":
                 first = first_radius(objective, positive=parameters.positive)
             else:
@@ -100,24 +103,24 @@ class SparseLearner(PathLearner):
         self, objective: Objective, parameters: SparseParameters, values: Floats, seed: int
     ) -> Iterator[SolverResult]:
         """Yield the solution for each value; each starts from the previous point and Hessian."""
-        solver = ProximalNewton(
-            objective, max_iter=parameters.max_iter, seed=seed, callback=self._callback
-        )
-        point = objective.at_zero()
-        for value in map(float, values):
-            regularizer = self._regularizer(parameters, value)
-            result = solver.solve(regularizer, start_at=point, tol=parameters.tol)
-            if result.stop is StopReason.INTERRUPTED or solver.point is None:
+        regularizers = [self._regularizer(parameters, float(value)) for value in values]
+        how = {"max_iter": parameters.max_iter, "seed": seed, "callback": self._callback}
+        solve = _solve_smooth if objective.loss.smooth else _solve_hinge
+        results = solve(objective, regularizers, parameters.tol, how)
+        for value, result in zip(values, results, strict=True):
+            if result.stop is StopReason.INTERRUPTED:
                 raise KeyboardInterrupt
-            point = solver.point.base
             # The penalized objective was divided by C, so that values of C can share points.
-            yield result if self.parameter == "radius" else result.times(value)
+            yield result if self.parameter == "radius" else result.times(float(value))
 
     def _objective(
         self, data: RankingData, parameters: SparseParameters
     ) -> tuple[Objective, Scale | None]:
         """Return the loss on scaled features, with a weight of 1, and the scale."""
-        objective = replace(parameters, C=None).objective(data)
+        check_not_ndcg(parameters.objective, "path")
+        matrix = matrix_on(data, parameters.device)
+        objective = make_objective(data, replace(parameters, C=None), matrix=matrix)
+        require_pairs(objective, data)
         scale = find_linear_scale(data, parameters.scale)
         return with_scale(objective, scale), scale
 
@@ -126,3 +129,24 @@ class SparseLearner(PathLearner):
             return L1Ball(value, parameters.positive)
         l1 = parameters.l1_ratio
         return ElasticNet(l1 / value, (1.0 - l1) / value, parameters.positive)
+
+
+def _solve_smooth(
+    objective: Objective, regularizers: Sequence[L1Regularizer], tol: float, how: dict[str, Any]
+) -> Iterator[SolverResult]:
+    solver = ProximalNewton(objective, **how)
+    point = objective.at_zero()
+    for regularizer in regularizers:
+        yield solver.solve(regularizer, start_at=point, tol=tol)
+        if solver.point is not None:
+            point = solver.point.base
+
+
+def _solve_hinge(
+    objective: Objective, regularizers: Sequence[L1Regularizer], tol: float, how: dict[str, Any]
+) -> Iterator[SolverResult]:
+    w = None
+    for regularizer in regularizers:
+        result = structured_smoothing(objective, regularizer=regularizer, w0=w, tol=tol, **how)
+        w = result.w
+        yield result

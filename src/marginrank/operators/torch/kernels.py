@@ -58,12 +58,6 @@ class LevelPlan:
 
     def __init__(self, pairs: LevelPairs, device: torch.device) -> None:
         self.documents = DeviceDocuments.of(pairs, pairs.queries.n_levels > 1, device)
-        require_native_kernels(
-            {
-                "pair_selection": pairs.width not in (None, 1),
-                "margin": pairs.label_margins is not None,
-            }
-        )
         leaves = Leaves.of(pairs, device)
         self.levels: Levels = AllLevels(leaves) if pairs.width is None else AdjacentLevels(leaves)
         self.factors: list[Factors] = []
@@ -79,6 +73,9 @@ class LevelPlan:
             torch.cat([queries.offsets, queries.offsets[1:] + queries.offsets[-1]]),
             torch.cat([queries.segment, queries.segment + (queries.offsets.numel() - 1)]),
         )
+
+    def kernel(self, loss: Loss) -> "LevelKernel":
+        return LevelKernel(self, loss)
 
 
 class LevelKernel:
@@ -108,7 +105,7 @@ class LevelKernel:
         by_query = torch.stack([column * documents.query_weight for column in table], dim=1)
         curvature = documents.weighted(sums.curvature)
         state = LevelState([some.keep(self._curved) for some in ranges], curvature)
-        return ScoreLoss(by_query, documents.weighted(sums.slopes), state)
+        return ScoreLoss.of(by_query, documents.weighted(sums.slopes), state)
 
     def _all_digits(
         self, ranges: list[Ranges], factors: Factors | None, key: Tensor | None
@@ -253,6 +250,9 @@ class ListedPlan:
             np.concatenate([[0], np.cumsum(degrees)]), device=device
         )
 
+    def kernel(self, loss: Loss) -> "ListedKernel":
+        return ListedKernel(self, loss)
+
     def difference(self, u: Tensor) -> Tensor:
         """Return u_i − u_j for each pair."""
         return u.index_select(0, self.preferred) - u.index_select(0, self.other)
@@ -327,7 +327,7 @@ class ListedKernel:
         columns[0] = columns[0].clamp(min=0.0)
         slopes = plan.by_document(plan.weight * slope)
         state = ListedState(plan.weight * curvature)
-        return ScoreLoss(torch.stack(columns, dim=1), slopes, state)
+        return ScoreLoss.of(torch.stack(columns, dim=1), slopes, state)
 
     def hess_vec(self, state: ListedState, u: Tensor) -> Tensor:
         return self.plan.by_document(state.curvature * self.plan.difference(u))

@@ -39,7 +39,7 @@ def tighten(point: L1Point) -> None:
 
 
 def parabola_bound(w: Floats, grouped: GroupedLoss, regularizer: L1Regularizer) -> float:
-    """Return the best lower bound on F* with one multiple τ_g per group of queries."""
+    """Return a lower bound on F*: each group g of queries has its gradient times its own τ_g."""
     # The parabolas are minimized like a model of the loss. Whatever u results, its multiples make a
     # valid bound once they are scaled to be feasible.
     used = grouped.losses > 0
@@ -55,4 +55,4 @@ def parabola_bound(w: Floats, grouped: GroupedLoss, regularizer: L1Regularizer) 
     strength = float(multiples**2 @ losses)
     offsets = 2.0 * losses - gradients @ w
     conjugate = strength - float(multiples @ offsets)
-    return scaled_bound(conjugate, strength, regularizer.ray(multiples @ gradients))
+    return scaled_bound(conjugate, strength, regularizer.ray(multiples @ gradients)).bound

@@ -2,9 +2,8 @@
 
 Truncated gradient (Langford, Li and Zhang, 2009) takes a gradient step and then shrinks every
 weight towards zero by step · l1. TGRank is this on the mean of squared hinges (paper 3, section
-8.5). RSRank (Sun, Qin, Tao and Wang, 2009) is this on a Huber-type loss with one weight per pair;
-here, the loss "huber" and the parameter `pair_cost`. The original weights also depend on the
-current ranks; these depend on the labels only.
+8.5). RSRank (Sun, Qin, Tao and Wang, 2009) is this on a Huber-type loss with weights of pairs that
+depend on the current ranks; here, the loss "huber" and the parameter `objective="ndcg@k"`.
 
 Each step takes one sweep, and a gradient method needs many steps.
 """
