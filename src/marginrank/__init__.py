@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from marginrank.estimators import (
         AdditiveRankSVM,
         AdditiveRankSVMCV,
+        FusionRanker,
         KernelRankSVM,
         QueryScaler,
         RankSVM,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AdditiveRankSVM",
     "AdditiveRankSVMCV",
+    "FusionRanker",
     "Iteration",
     "KernelRankSVM",
     "LinearScorer",

@@ -9,6 +9,7 @@ import pytest
 
 from marginrank import (
     AdditiveRankSVM,
+    FusionRanker,
     KernelRankSVM,
     RankSVM,
     RankSVMCV,
@@ -20,6 +21,7 @@ from marginrank import (
 )
 from marginrank._utils.parameters import ParameterError, declared
 from marginrank.additive.fit import AdditiveParameters
+from marginrank.fit.fusion import FusionParameters
 from marginrank.fit.linear import Parameters
 from marginrank.fit.online_learner import OnlineParameters
 from marginrank.fit.sparse import SparseParameters
@@ -28,8 +30,8 @@ from marginrank.models.parameters import ESTIMATOR_ONLY, MARGINS, PAIR_COSTS, Li
 from marginrank.objective.losses import LOSSES
 from marginrank.solvers import solver_names
 
-KINDS = (Parameters, SparseParameters, OnlineParameters)
-ESTIMATORS = (RankSVM, SparseRankSVM, SGDRankSVM)
+KINDS = (Parameters, SparseParameters, OnlineParameters, FusionParameters)
+ESTIMATORS = (RankSVM, SparseRankSVM, SGDRankSVM, FusionRanker)
 
 
 def defaults(kind):

@@ -224,6 +224,8 @@ feature_names_in_
         pair_weight: Any = None,
         pair_margin: Any = None,
         memory_limit: Any = None,
+        eval_set: Any = None,
+        eval_group: Any = None,
         client: Any = None,
         partitions: str = "as_is",
     ) -> Self:
@@ -242,7 +244,7 @@ feature_names_in_
             Weights of the queries, repeated for each document.
         propensity : str, or Dask series or array, optional
             Probability that a document was examined.
-        group, pairs, pair_weight, pair_margin, memory_limit
+        group, pairs, pair_weight, pair_margin, memory_limit, eval_set, eval_group
             Not supported: they need data in one process.
         client : distributed.Client, optional
             The cluster; by default the current client of this process.
@@ -261,6 +263,8 @@ feature_names_in_
             pair_weight=pair_weight,
             pair_margin=pair_margin,
             memory_limit=memory_limit,
+            eval_set=eval_set,
+            eval_group=eval_group,
         )
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
         columns = {"y": y, "qid": qid, **weights, "propensity": propensity}

@@ -69,7 +69,8 @@ class RankSVM(BatchRanker):
         documents have so far. The weights with the best NDCG on the training queries are kept.
     loss : {"squared_hinge", "hinge", "huber", "logistic"}, default="squared_hinge"
         ℓ(t) = max(0, 1 − t)²; max(0, 1 − t); the squared hinge made linear below t = 0; or
-        log(1 + exp(−t)), as in RankNet, to within 0.01. ``"logistic@0.001"`` is within 0.001.
+        log(1 + exp(−t)), as in RankNet. The latter is exact on listed `pairs`, and within 0.01
+        on pairs from labels; ``"logistic@0.001"`` is within 0.001.
     solver : {"auto", "newton", "tron", "smoothing", "ocas", "bmrm"}, default="auto"
         "auto" is "newton", or "smoothing" for the hinge loss. For reference there are "tron" (Lee
         and Lin, 2014) for smooth losses, and the bundle methods "ocas" and "bmrm" for the hinge
@@ -209,6 +210,8 @@ class RankSVM(BatchRanker):
         pair_weight: ArrayLike | None = None,
         pair_margin: ArrayLike | None = None,
         memory_limit: int | float | str | None = None,
+        eval_set: Any = None,
+        eval_group: Any = None,
     ) -> Self:
         """Fit the weights.
 
@@ -245,6 +248,9 @@ class RankSVM(BatchRanker):
             Maximum memory of the process in bytes, or a size such as "2GB", for a store whose X is
             larger: X is then read from disk in every pass, and the optimum is the same. By default
             a store is read from disk if it does not fit in free memory.
+        eval_set, eval_group : any
+            Ignored, because the fit has no early stopping. PyTerrier passes both, in
+            ``pt.ltr.apply_learned_model(RankSVM(), form="ltr")``.
 
         Returns
         -------

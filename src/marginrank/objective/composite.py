@@ -25,6 +25,7 @@ import numpy as np
 from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Floats
 from marginrank.objective.derived_point import DerivedPoint
+from marginrank.objective.losses import LOGISTIC
 from marginrank.objective.objective import Objective, Point
 from marginrank.objective.protocols import GroupedLoss, Scores, meets
 from marginrank.objective.regularizers import L1Regularizer, Ray, Regularizer
@@ -40,6 +41,11 @@ class Composite(Generic[R_co]):
 
     objective: Objective
     regularizer: R_co
+
+    def __post_init__(self) -> None:
+        loss = self.objective.loss
+        if any(piece.power == LOGISTIC for piece in loss.pieces):
+            raise ValueError(f"loss={loss.name!r} is not a sum of hinge terms; use another.")
 
     def at(
         self, w: Floats, scores: Scores | None = None, accumulated_update: Floats | None = None

@@ -15,7 +15,7 @@ from marginrank._utils.parameters import ParameterError, check_integer, given
 from marginrank._utils.threads import effective_threads, serial_blas
 from marginrank._utils.types import Booleans, Floats, Integers
 from marginrank.data.ranking_data import RankingData
-from marginrank.fit.inputs import objective_on
+from marginrank.fit.inputs import matrix_on, objective_on
 from marginrank.fit.linear import Parameters, preferences_of, require_pairs
 from marginrank.fit.scaling import (
     Scale,
@@ -91,7 +91,9 @@ class LinearLearner(PathLearner):
         """
         check_integer("n_points", n_points, at_least=1)
         with serial_blas():
-            problems = SharedProblems(data, parameters, [QueryPart.of(data, 0, rows)])
+            # A sample is enough, so X need not be copied to a device.
+            on_host = replace(parameters, device=None)
+            problems = SharedProblems(data, on_host, [QueryPart.of(data, 0, rows)])
             # The squared hinge stands in for all losses, because some have no curvature.
             objective = replace(problems.objective(0, 1.0), loss=LOSSES["squared_hinge"], ridge=0.0)
             share = GRID_SAMPLE / objective.n_active_documents
@@ -155,7 +157,11 @@ class SharedProblems:
         preferences = preferences_of(data, parameters)
         self._pairs = preferences.pairs
         self._unscaled = objective_on(
-            data, preferences, normalization=parameters.normalization, threads=threads
+            data,
+            preferences,
+            normalization=parameters.normalization,
+            threads=threads,
+            matrix=matrix_on(data, parameters.device),
         )
         require_pairs(self._unscaled, data)
         self._scales = [_scale_of(data, part.rows, parameters.scale) for part in parts]

@@ -11,6 +11,7 @@ from marginrank._utils.parameters import check_integer
 from marginrank._utils.threads import serial_blas
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
+from marginrank.fit.inputs import matrix_on
 from marginrank.fit.linear import check_not_ndcg, make_objective, require_pairs
 from marginrank.fit.scaling import Scale, find_linear_scale, with_scale
 from marginrank.fit.sparse import SparseParameters, first_C, first_radius
@@ -74,7 +75,7 @@ class SparseLearner(PathLearner):
         check_integer("n_points", n_points, at_least=1)
         train = data if rows is None else rows_of(data, rows, n_jobs=parameters.n_jobs)
         with serial_blas():
-            objective, _ = self._objective(train, parameters)
+            objective, _ = self._objective(train, replace(parameters, device=None))
             if self.parameter == "radius":
                 first = first_radius(objective, positive=parameters.positive)
             else:
@@ -117,7 +118,8 @@ class SparseLearner(PathLearner):
     ) -> tuple[Objective, Scale | None]:
         """Return the loss on scaled features, with a weight of 1, and the scale."""
         check_not_ndcg(parameters.objective, "path")
-        objective = make_objective(data, replace(parameters, C=None))
+        matrix = matrix_on(data, parameters.device)
+        objective = make_objective(data, replace(parameters, C=None), matrix=matrix)
         require_pairs(objective, data)
         scale = find_linear_scale(data, parameters.scale)
         return with_scale(objective, scale), scale
