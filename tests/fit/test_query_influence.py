@@ -94,7 +94,7 @@ def test_listed_margins_have_the_errors_and_the_scores_of_margins_by_label():
     np.testing.assert_allclose(found.scores, wanted.scores, rtol=1e-6, atol=1e-9)
     assert found.loss == pytest.approx(wanted.loss, rel=1e-8)
     with pytest.raises(TypeError, match="memory_limit"):
-        by_pair.coef_stderr(X, qid=QID, memory_limit="1GB")
+        by_pair.coef_stderr(X, qid=QID, memory_limit="1GB", **listed)
 
 
 def assert_like_bootstrap(data, **parameters):

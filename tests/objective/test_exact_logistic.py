@@ -3,15 +3,17 @@
 import numpy as np
 import pytest
 from helpers.brute_force import BruteForce, ExplicitPairs
+from helpers.parts_backend import MemoryParts
 from sklearn.linear_model import LogisticRegression
 
 from marginrank import RankingData, RankSVM
 from marginrank.data.pair_lists import PairList
 from marginrank.fit.inputs import choose_pairs, objective_on
-from marginrank.fit.linear import Parameters, fit_linear
+from marginrank.fit.linear import Parameters, fit_linear, preferences_of
 from marginrank.objective.composite import Composite
-from marginrank.objective.losses import LOSSES, exact, get_loss
+from marginrank.objective.losses import LOSSES, exact
 from marginrank.objective.regularizers import L1Ball
+from marginrank.operators.torch.matrix import TorchMatrix
 
 LONG = np.longdouble
 LOGISTIC = exact(LOSSES["logistic"])
@@ -29,7 +31,7 @@ MARGIN = rng.normal(size=len(PAIRS))
 def objective(C=1.0, weight=None, margin=None, threads=1, dtype=np.float64):
     data = RankingData(X.astype(dtype), np.zeros(300), QID)
     listed = PairList(PAIRS, weight, margin=margin)
-    chosen = choose_pairs(data, LOSSES["logistic"], pairs=listed, threads=threads)
+    chosen = choose_pairs(data, LOGISTIC, pairs=listed, threads=threads)
     return objective_on(data, chosen, C=C, threads=threads)
 
 
@@ -98,6 +100,19 @@ def test_the_optimum_is_that_of_logistic_regression(C, dtype):
         assert model.objective_ == pytest.approx(theirs, rel=1e-8)
 
 
+def test_backends_agree():
+    ours = objective(3.0, WEIGHT)
+    data = RankingData(X, np.zeros(300), QID)
+    w, v = X[:2]
+    point = ours.at(w)
+    for matrix in (MemoryParts(data), TorchMatrix.of(data)):
+        other = ours.on(matrix).at(w)
+        assert other.value == pytest.approx(point.value, rel=1e-13)
+        np.testing.assert_allclose(other.gradient, point.gradient, rtol=1e-11, atol=1e-12)
+        np.testing.assert_allclose(other.hess_vec(v)[0], point.hess_vec(v)[0], rtol=1e-11)
+        assert other.gap == pytest.approx(point.gap, rel=1e-6)
+
+
 def test_any_number_of_threads_gives_the_same_bits():
     found = []
     for threads in (1, 2, 3):
@@ -120,7 +135,8 @@ def test_the_report_says_which_loss_was_minimized(device):
 def test_an_approximation_on_listed_pairs_is_exact():
     data = RankingData(X, np.zeros(300), QID)
     for name in ("logistic", "logistic@0.001"):
-        assert choose_pairs(data, get_loss(name), pairs=PairList(PAIRS)).loss == LOGISTIC
+        chosen = preferences_of(data, Parameters(loss=name), pairs=PairList(PAIRS))
+        assert chosen.loss == LOGISTIC
 
 
 def test_derivatives_of_the_value():

@@ -72,6 +72,7 @@ def test_the_result_is_the_one_without_screening(monkeypatch):
     solver = sys.modules[ProximalNewton.__module__]
     monkeypatch.setattr(solver, "HESSIAN_FEATURES", 1)
     monkeypatch.setattr(solver, "SMALL_WORKING_SET", 2)
+    monkeypatch.setattr(screening, "WORTHWHILE", 0.9)
     narrow, narrowed = Screen.narrow, []
 
     def watched(self, point, squares):

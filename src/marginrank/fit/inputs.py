@@ -22,7 +22,7 @@ from marginrank.models.fit_report import StreamFacts
 from marginrank.models.parameters import selected_pairs, takes_two_labels
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.listed_pairs import ListedPairs
-from marginrank.objective.losses import Loss, exact
+from marginrank.objective.losses import Loss
 from marginrank.objective.objective import MANY_FEATURES, Objective
 from marginrank.objective.pair_margins import LabelMargins, margin_offsets
 from marginrank.objective.pair_sets import PairSet
@@ -262,7 +262,6 @@ def choose_pairs(
     propensity: Floats | None = None,
     labels: NDArray[Any] | None = None,
     threads: int = 1,
-    smooth_pieces: bool = True,
 ) -> Preferences:
     """Return the training pairs (implied by labels, or listed in `pairs`) and the loss.
 
@@ -288,8 +287,6 @@ def choose_pairs(
         `margin`.
     threads : int
         Number of threads.
-    smooth_pieces : bool
-        Whether listed pairs may have the logistic loss itself instead of a sum of hinge terms.
     """
     if pairs is not None:
         if pair_selection != "all":
@@ -301,8 +298,7 @@ def choose_pairs(
             )
         _check_labels(pair_cost, margin, propensity, data.cost)
         listed = ListedPairs.from_data(data, pairs, margins=None, threads=threads)
-        own = exact(loss) if smooth_pieces else loss
-        return Preferences(listed, own if pairs.margin is None else own.shifted(-own.margin))
+        return Preferences(listed, loss if pairs.margin is None else loss.shifted(-loss.margin))
     if factors is None and pair_cost is not None:
         factors = pair_factors(pair_cost, data.y, data.qid, labels)
     if propensity is not None:

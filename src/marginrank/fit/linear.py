@@ -49,7 +49,7 @@ from marginrank.models.parameters import (
     recorded_parameters,
     takes_two_labels,
 )
-from marginrank.objective.losses import Loss, get_loss
+from marginrank.objective.losses import Loss, exact, get_loss
 from marginrank.objective.objective import MANY_FEATURES, Objective
 from marginrank.objective.pair_sets import PairSet
 from marginrank.objective.pair_weights import PairFactors
@@ -399,9 +399,10 @@ def preferences_of(
     propensity: Floats | None = None,
 ) -> Preferences:
     """Return the pairs and the loss on them; `factors` are pair weights instead of `pair_cost`."""
+    loss = get_loss(parameters.loss)
     return choose_pairs(
         data,
-        get_loss(parameters.loss),
+        loss if pairs is None else exact(loss),
         pair_selection=parameters.pair_selection,
         pair_cost=parameters.cost,
         factors=factors,

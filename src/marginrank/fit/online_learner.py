@@ -69,7 +69,6 @@ def _step_pairs(
         pairs=pairs,
         propensity=propensity,
         threads=effective_threads(parameters.n_jobs),
-        smooth_pieces=False,  # drawn pairs are pairs of levels
     )
     chosen.check_overflow()
     averaged = chosen.averaged() if parameters.normalization == "query" else chosen

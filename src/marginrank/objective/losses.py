@@ -46,11 +46,11 @@ class Piece:
         x = self.theta - t
         if self.power == LOGISTIC:
             value: Floats = np.logaddexp(0.0, x)
-            slope, curvature = np.exp(x - value), np.exp(x - 2.0 * value)
-            return value, slope, curvature
+            return value, np.exp(x - value), np.exp(x - 2.0 * value)
         slack = np.maximum(0.0, x)
         slope = self.power * slack ** (self.power - 1) * (slack > 0)
-        return slack**self.power, slope, (self.power == 2) * 2.0 * (slack > 0)
+        curvature = np.where(slack > 0, 2.0 if self.power == 2 else 0.0, 0.0)
+        return slack**self.power, slope, curvature
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from helpers.fusion import N_QUERIES, assert_same_order
 from marginrank.export.fusion import fusion_files
 from marginrank.models import FusionModel
 
-pymilvus = pytest.importorskip("pymilvus", reason="Milvus: pip install 'pymilvus[milvus_lite]'")
-pytest.importorskip("milvus_lite", reason="Milvus: pip install 'pymilvus[milvus_lite]'")
+pymilvus = pytest.importorskip("pymilvus", reason="Milvus: pip install 'pymilvus[milvus-lite]'")
+pytest.importorskip("milvus_lite", reason="Milvus: pip install 'pymilvus[milvus-lite]'")
 N_DOCUMENTS, SIZE = 120, 6
 SIGNALS = ("title", "body")
 DEPTH = 15

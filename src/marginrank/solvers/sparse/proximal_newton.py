@@ -45,6 +45,8 @@ LEAST_MODEL_TOL = 1e-12  # below, only rounding is left to gain
 SUFFICIENT = 0.25  # of the slope; the minimizer of an exact model gains half of it
 FLAT = 1e-12  # of the largest curvature: below it, a feature may have no curvature at all
 LEAST_CURVATURE = 1e-3  # of the curvature at zero: a floor, or added for a smoothed hinge
+NEAR = 1e-2  # smallest factor of the curvature that is added
+TINY = 1e-300
 LOOSENESS = 100.0  # first guess of the gap by `tighten` / estimated distance to the optimum
 FAST = 10.0  # factor by which the gap falls per iteration with a good model
 PATIENCE = 2  # slow models in a row before the sample grows: steps may just be long at first
@@ -292,12 +294,20 @@ def _complete_model(point: L1Point) -> QuadraticModel:
     entries = np.diag_indices_from(hessian)
     if objective.loss.curvature(0.0) == 0.0:
         # A smoothed hinge is curved near its kink only, so few pairs may leave H singular.
-        squares = objective.with_loss(LOSSES["squared_hinge"])
-        hessian[entries] += LEAST_CURVATURE * squares.at_zero().hess_diag()
+        hessian[entries] += _added_curvature(point)
     elif np.any(hessian[entries] <= FLAT * np.max(hessian[entries])):
         floor = LEAST_CURVATURE * objective.at_zero().hess_diag()
         hessian[entries] = np.maximum(hessian[entries], floor)
     return QuadraticModel(hessian, complete=True)
+
+
+def _added_curvature(point: L1Point) -> Floats:
+    # A part of the curvature of the squared hinge at zero, which is smaller near the optimum, where
+    # it would slow down the last steps.
+    zero = point.objective.with_loss(LOSSES["squared_hinge"]).at_zero()
+    violation = point.composite.regularizer.violation(point.w, point.base.gradient)
+    far = np.sqrt(violation / max(float(np.max(np.abs(zero.gradient))), violation, TINY))
+    return LEAST_CURVATURE * max(far, NEAR) * zero.hess_diag()
 
 
 def _advance(point: L1Point, u: Floats, *, to_tighten: bool = False) -> L1Point | None:

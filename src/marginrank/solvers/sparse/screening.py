@@ -21,7 +21,7 @@ from marginrank.objective.losses import LOSSES
 from marginrank.objective.objective import Objective
 
 FEW_ENTRIES = 32  # per row: then Σ c K_j² takes at most four sweeps
-WORTHWHILE = 0.5  # share of the features whose columns are worth a copy
+WORTHWHILE = 0.25  # share of the features whose columns are worth the memory of a copy
 
 
 def squared_differences(objective: Objective) -> Floats:
