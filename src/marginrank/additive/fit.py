@@ -27,6 +27,7 @@ from marginrank.fit.linear import (
     require_pairs,
     solve_in_rounds,
 )
+from marginrank.fit.positions import check_no_positions
 from marginrank.fit.rounds import Solution
 from marginrank.fit.scaling import Scale, find_scale, values_of
 from marginrank.models.additive_model import AdditiveModel, curves_of
@@ -284,6 +285,7 @@ def prepare(data: RankingData, parameters: AdditiveParameters) -> AdditiveProble
 
 def lay_out(data: RankingData, parameters: AdditiveParameters) -> Layout:
     """Return the Layout: choose knots, encode all values, compute unscaled basis functions."""
+    check_no_positions(data, "AdditiveRankSVM")
     names, n_features = data.feature_names, data.n_features
     categorical = columns_of(
         "categorical_features", parameters.categorical_features, names, n_features

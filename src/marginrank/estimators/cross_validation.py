@@ -225,8 +225,9 @@ def _documents(
     """Return the queries, and the rows that estimators are fitted to."""
     if isinstance(X, RankingData):
         check_beside_data(y=y, qid=qid, sample_weight=sample_weight)
-        if X.cost is not None:
-            raise ValueError("X has costs, which are not supported here; use RankSVMCV.")
+        for name in ("cost", "position"):
+            if getattr(X, name) is not None:
+                raise ValueError(f"X has {name}, which is not supported here; use RankSVMCV.")
         grouped, features, labels = X, X.X, X.y
     else:
         features, labels = indexable(X, y)

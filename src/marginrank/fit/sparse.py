@@ -13,6 +13,7 @@ from marginrank._utils.types import Floats
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.inputs import choose_pairs, matrix_for, objective_on
 from marginrank.fit.linear import check_start, minimize, require_pairs
+from marginrank.fit.positions import PositionTerm
 from marginrank.fit.scaling import Scale, blaming_features, find_linear_scale, values_of, with_scale
 from marginrank.models.linear_model import LinearModel
 from marginrank.models.parameters import DeviceDeclaration, SparseDeclaration, recorded_parameters
@@ -107,7 +108,9 @@ def fit_sparse(
     tensor: Any = None,
 ) -> LinearModel:
     """Fit a sparse linear model; see :func:`~marginrank.fit.linear.fit_linear`."""
-    with matrix_for(data, parameters, memory_limit, on_read, tensor) as matrix:
+    positions = PositionTerm.of(data)
+    with matrix_for(data, parameters, memory_limit, on_read, tensor) as features:
+        matrix = positions.beside(features)
         objective = parameters.objective(data, matrix)
         check_start(w0)
         matrix.survey(objective.pairs, objective.threads)
@@ -115,11 +118,19 @@ def fit_sparse(
         chosen = parameters
         if parameters.chooses_C:
             with blaming_features(C=None):
-                chosen = with_default_C(parameters, objective, scale)
+                chosen = with_default_C(parameters, objective.on(features), scale)
                 objective = chosen.objective(data, matrix)
-        w, report = minimize(objective, chosen, scale=scale, seed=seed, w0=w0, callback=callback)
+        w, report = minimize(
+            objective,
+            chosen,
+            scale=positions.scaled(scale),
+            seed=seed,
+            w0=positions.start(w0),
+            callback=callback,
+        )
+    coef, report = positions.separate(w, report)
     return LinearModel(
-        coef=w,
+        coef=coef,
         parameters=recorded_parameters("SparseRankSVM", parameters),
         feature_names=data.feature_names,
         report=replace(report, C=chosen.C),

@@ -11,11 +11,13 @@ from marginrank._utils.parameters import check_integer
 from marginrank._utils.threads import serial_blas
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
+from marginrank.fit.positions import PositionTerm, click_scores
 from marginrank.fit.scaling import Scale, find_linear_scale, with_scale
 from marginrank.fit.sparse import SparseParameters, first_C, first_radius
 from marginrank.models.fit_report import StopReason
 from marginrank.objective.objective import Objective
 from marginrank.objective.regularizers import ElasticNet, L1Ball, L1Regularizer
+from marginrank.operators.native import native_matrix
 from marginrank.selection.folds import cost_by_label, rows_of
 from marginrank.selection.learner import PathLearner, PathModel
 from marginrank.solvers.result import Callback, SolverResult
@@ -54,7 +56,7 @@ class SparseLearner(PathLearner):
                 train = rows_of(data, rows, n_jobs=parameters.n_jobs)
                 own = replace(parameters, pair_cost=cost_by_label(parameters.pair_cost, data.y))
             with serial_blas():
-                objective, scale = self._objective(train, own)
+                objective, scale = self._objective(train, own, PositionTerm.of(train))
                 for step, result in enumerate(self.walk(objective, own, values, seed)):
                     model = sp.csr_array(result.w[None, :])
                     if scale is not None:
@@ -72,7 +74,8 @@ class SparseLearner(PathLearner):
         check_integer("n_points", n_points, at_least=1)
         train = data if rows is None else rows_of(data, rows, n_jobs=parameters.n_jobs)
         with serial_blas():
-            objective, _ = self._objective(train, parameters)
+            # The effects of positions must not decide on the grid.
+            objective, _ = self._objective(train, parameters, PositionTerm(None, data.n_features))
             if self.parameter == "radius":
                 first = first_radius(objective, positive=parameters.positive)
             else:
@@ -88,8 +91,8 @@ class SparseLearner(PathLearner):
         return np.geomspace(first, SPAN * first, n_points)
 
     def predict(self, data: RankingData, model: Any, rows: Integers | None, threads: int) -> Floats:
-        """Return the scores Xw of all documents, or of these rows."""
-        return data.matrix.dot(np.ravel(model.toarray()), rows, threads)
+        """Return the scores Xw, plus the effects of positions on clicks."""
+        return click_scores(data, np.ravel(model.toarray()), rows, threads)
 
     def with_value(self, parameters: SparseParameters, value: float) -> SparseParameters:
         """Return the parameters with C or radius set to `value`."""
@@ -114,11 +117,12 @@ class SparseLearner(PathLearner):
             yield result if self.parameter == "radius" else result.times(value)
 
     def _objective(
-        self, data: RankingData, parameters: SparseParameters
+        self, data: RankingData, parameters: SparseParameters, positions: PositionTerm
     ) -> tuple[Objective, Scale | None]:
         """Return the loss on scaled features, with a weight of 1, and the scale."""
-        objective = replace(parameters, C=None).objective(data)
-        scale = find_linear_scale(data, parameters.scale)
+        matrix = positions.beside(native_matrix(data))
+        objective = replace(parameters, C=None).objective(data, matrix)
+        scale = positions.scaled(find_linear_scale(data, parameters.scale))
         return with_scale(objective, scale), scale
 
     def _regularizer(self, parameters: SparseParameters, value: float) -> L1Regularizer:
