@@ -71,15 +71,11 @@ def test_the_certificate_covers_the_effects():
 
 
 def test_each_context_has_its_own_effects():
-    model = RankSVM(C=0.1, tol=1e-12).fit(
-        X, CLICKS, qid=QID, position=POSITION, context=DEVICE
-    )
+    model = RankSVM(C=0.1, tol=1e-12).fit(X, CLICKS, qid=QID, position=POSITION, context=DEVICE)
     cell = (DEVICE == "phone") * SHOWN + POSITION - 1
     expected = explicit(RankSVM(C=0.1, tol=1e-12), one_hot(cell, 2 * SHOWN))
     assert model.contexts_.tolist() == ["desktop", "phone"]
-    np.testing.assert_allclose(
-        model.position_effect_.ravel(), expected.coef_[FEATURES:], atol=1e-8
-    )
+    np.testing.assert_allclose(model.position_effect_.ravel(), expected.coef_[FEATURES:], atol=1e-8)
     again = RankSVM(C=0.1).fit(X, CLICKS, qid=QID)
     assert not hasattr(model.fit(X, CLICKS, qid=QID), "position_effect_")
     np.testing.assert_allclose(model.coef_, again.coef_, atol=1e-4)

@@ -213,7 +213,9 @@ class RankSVM(BatchRanker):
             Weights of the queries in order of first appearance, or repeated for each document.
         propensity : array-like of shape (n_documents,), optional
             Probability that a document was examined, for click data: the weight of a pair is
-            divided by the propensity of its preferred document.
+            divided by the propensity of its preferred document. If labels are 0 and 1, a click
+            competes with all other documents of its list, clicked or not (Joachims et al., 2017),
+            unless `pair_cost` or `margin` is given.
         position : array-like of shape (n_documents,), optional
             Position at which a document was shown, 1 for the top, if y are clicks and qid are
             sessions. The fit then has one effect per position, beside the weights, and reports it

@@ -24,6 +24,7 @@ from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.inputs import (
     Preferences,
+    check_one_click,
     choose_pairs,
     facts_of,
     matrix_for,
@@ -140,6 +141,8 @@ def fit_linear(
     """
     check_ndcg_inputs(parameters, pairs, memory_limit, data.position)
     _check_margin_memory(parameters.margin, memory_limit)
+    if memory_limit is not None:
+        check_one_click(data, propensity, "with memory_limit")
     threads, positions = effective_threads(parameters.n_jobs), PositionTerm.of(data)
     with matrix_for(data, parameters, memory_limit, on_read, tensor) as features:
         matrix = positions.beside(features)

@@ -75,9 +75,7 @@ class PositionTerm:
         return {"position_effect": effect, "contexts": self.codes.contexts}
 
 
-def click_scores(
-    data: RankingData, w: Floats, rows: Integers | None, threads: int
-) -> Floats:
+def click_scores(data: RankingData, w: Floats, rows: Integers | None, threads: int) -> Floats:
     """Return Xw of some rows, plus the effects of their positions if the data have positions."""
     view = cast(NativeMatrix, PositionTerm.of(data).beside(native_matrix(data))).view
     return view.dot(w[: view.n_columns], rows, threads)

@@ -75,7 +75,7 @@ class FittedPoint(NamedTuple):
         check_no_positions(data, "The influence of queries")
         if model.report is not None and model.report.position_effect is not None:
             raise ValueError(
-                "the influence of queries is not defined for a fit with position, which has effects "
+                "the influence of queries does not support a fit with position, which has effects "
                 "beside the weights; fit without position."
             )
         parameters = _parameters_of(model)
