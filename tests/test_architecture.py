@@ -23,6 +23,7 @@ ALLOWED_IMPORTS = {
     "_core":      "",
     "_utils":     "_core",
     "data":       "_core _utils",
+    "clicks":     "_utils data",
     "models":     "_core _utils data",
     "io":         "_core _utils data",
     "objective":  "_core _utils data",
@@ -41,7 +42,7 @@ ALLOWED_IMPORTS = {
     "cli":        "_core _utils data models io objective solvers metrics fit selection additive "
                   "export dask plots",
     "__main__":   "cli",
-    "__init__":   "_utils data models io metrics selection estimators",  # the public names
+    "__init__":   "_utils data clicks models io metrics selection estimators",  # the public names
 }  # fmt: skip
 
 MODULES_AT_THE_TOP = 3  # __init__, __main__ and plots

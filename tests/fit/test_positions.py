@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.tables import each
 
-from marginrank import RankingData, RankSVM, RankSVMCV, SparseRankSVM, _core
+from marginrank import AdditiveRankSVM, RankingData, RankSVM, RankSVMCV, SparseRankSVM, _core
 from marginrank.data.positions import POOLED
 from marginrank.fit.positions import POSITION_RIDGE
 from marginrank.operators.native import as_native
@@ -119,6 +119,29 @@ def test_sparse_models_keep_the_effects_beside_the_weights():
     assert chosen.C_ == SparseRankSVM().fit(X, CLICKS, qid=QID).C_
 
 
+def test_additive_models_have_the_positions_as_one_more_category(monkeypatch):
+    monkeypatch.setattr("marginrank.additive.fit.POSITION_RIDGE", 1.0)  # of other categories
+    options = {"C": 5.0, "smoothness": 0.05, "tol": 1e-10, "interactions": 1}
+    model = AdditiveRankSVM(**options).fit(X, CLICKS, qid=QID, position=POSITION, context=DEVICE)
+    cell = (DEVICE == "phone") * SHOWN + POSITION - 1
+    both = np.column_stack([X, cell])
+    # With a categorical column, grids could pair it with a feature.
+    options["interactions"] = 0
+    plain = AdditiveRankSVM(**options).fit(X, CLICKS, qid=QID, position=POSITION, context=DEVICE)
+    expected = AdditiveRankSVM(**options, categorical_features=[FEATURES]).fit(
+        both, CLICKS, qid=QID
+    )
+    assert plain.objective_ == pytest.approx(expected.objective_, rel=1e-8)
+    assert len(plain.curves_) == FEATURES
+    for ours, other in zip(plain.curves_, expected.curves_, strict=False):
+        np.testing.assert_allclose(ours.values, other.values, atol=1e-4)
+    effects, category = plain.position_effect_.ravel(), expected.curves_[-1].values
+    np.testing.assert_allclose(effects, category[: effects.size], atol=1e-4)
+    assert model.objective_ < plain.objective_
+    assert model.predict(X).shape == (N,)
+    assert plain.scale_.shape == (FEATURES,)
+
+
 def test_a_search_scores_clicks_with_the_effects_of_their_positions():
     options = {"Cs": [1e-4, 1e-2, 1.0], "normalization": "none", "scale": None, "cv": 3}
     found = RankSVMCV(**options).fit(X, CLICKS, qid=QID, position=POSITION)
@@ -166,13 +189,13 @@ def test_wrong_positions_are_named(given, message):
 
 
 def test_fits_without_position_effects_say_so(tmp_path):
-    from marginrank import AdditiveRankSVM, KernelRankSVM, SGDRankSVM, linear_path
+    from marginrank import AdditiveRankSVMCV, KernelRankSVM, SGDRankSVM, linear_path
 
     data = RankingData(X, CLICKS, QID, position=POSITION)
     for fit in (
         KernelRankSVM().fit,
         SGDRankSVM().fit,
-        AdditiveRankSVM().fit,
+        AdditiveRankSVMCV().fit,
         linear_path,
         RankSVM(C=0.1).fit(X, CLICKS, qid=QID).coef_stderr,
     ):

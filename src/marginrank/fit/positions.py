@@ -55,6 +55,19 @@ class PositionTerm:
         own, features = np.full(self.codes.width, POSITION_RIDGE**0.5), scale or none
         return Scale(np.concatenate([features.values, own]), features.without_effect)
 
+    def scaled_features(self, scale: Scale | None) -> Scale | None:
+        """Return the divisors of features, the positions being one more feature."""
+        if self.codes is None or scale is None:
+            return scale
+        return Scale(np.append(scale.values, 1.0), scale.without_effect)
+
+    def at_cells(self, cells: Floats, values: Floats) -> dict[str, Any]:
+        """Return the fields of a report about positions, given effects of the cells that occur."""
+        assert self.codes is not None
+        effects = np.zeros(self.codes.width)
+        effects[cells.astype(np.int64)] = values
+        return self.effects(np.concatenate([np.zeros(self.n_features), effects]))
+
     def start(self, w0: Floats | None) -> Floats | None:
         """Return the weights to start from, with effects of zero."""
         if w0 is None or self.codes is None:
