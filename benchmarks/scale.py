@@ -7,7 +7,7 @@ A store of --gb gigabytes of float32 (136 features, queries of about 100 documen
 
     idle       the reader alone, without a fit
     memory     all in memory
-    streamed   X on disk, under RLIMIT_DATA = --limit
+    streamed   X on disk, with memory_limit = --limit, which RLIMIT_DATA enforces
     threads    the same with one thread; the bits must be the same
     roomier    the same with a limit half as large again; the bits must be the same
     pinned     X on disk, with memory for all of it
@@ -33,7 +33,7 @@ import numpy as np
 from _memory import MemoryWatch
 
 from marginrank import RankingData, RankSVM
-from marginrank._utils.memory import parse_bytes
+from marginrank._utils.memory import parse_bytes, private_memory, reserved_memory
 from marginrank.data.store.feature_reader import FeatureReader
 from marginrank.data.stored_data import open_stored
 from marginrank.fit import inputs
@@ -126,7 +126,9 @@ def run_fit(store: str, limit: int | None, threads: int, hard: bool) -> dict:
 
     inputs.StreamedMatrix = Watched
     if hard:
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+        # The system counts addresses that are reserved, memory_limit counts memory that is used.
+        allowed = limit + reserved_memory() - private_memory()
+        resource.setrlimit(resource.RLIMIT_DATA, (allowed, allowed))
     watch = MemoryWatch()
     watch.start()
     model = RankSVM(tol=TOL, n_jobs=threads, C=1e-3)

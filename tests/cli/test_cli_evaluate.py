@@ -130,7 +130,7 @@ def test_gain_and_discount(run, large):
     ("flags", "word"),
     [
         (("--gain", "quadratic"), "--gain 'quadratic' must be one of 'exponential', 'linear'"),
-        (("--gain", "linear", "--metrics", "auc"), "no metric has a gain"),
+        (("--gain", "linear", "--metrics", "auc"), "--gain applies to ndcg"),
         (("--metrics", "ndcg,mop"), "--metrics 'mop' is not known"),
         (("--metrics", "ndcg@x"), "--metrics 'ndcg@x' has no cut-off after the @"),
     ],

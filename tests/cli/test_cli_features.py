@@ -72,7 +72,7 @@ def test_plot(run, train_txt, tmp_path, ending, magic):
     [
         (("--metric", "ngcd"), "use one of"),
         (("--metric", "ndcg,auc"), "--metric ndcg,auc names 2 metrics"),
-        (("--metric", "auc", "--gain", "linear"), "no metric has a gain"),
+        (("--metric", "auc", "--gain", "linear"), "--gain applies to ndcg"),
         (("--top", "0"), "--top 0 must be an integer of at least 1"),
         (("--plot", "plot.xyz"), ".png"),
         (("--plot", "plot"), ".png"),

@@ -454,7 +454,9 @@ class TestInterrupt:
         monkeypatch.setattr("marginrank.selection.search._Driver._estimate", estimate)
         done = tune(f"-C {CS} --folds 2 --nested --json", code=130)
         assert "the best of 3 candidates so far is kept: C=" in done.stderr
-        assert "; there is no estimate by nested folds; press Ctrl-C again" in done.stderr
+        assert (
+            "; there is no estimate by nested cross-validation; press Ctrl-C again" in done.stderr
+        )
         assert of_json(done)["selection"]["nested"] is None
 
     def test_before_a_candidate_is_complete(self, tune, tmp_path, monkeypatch):

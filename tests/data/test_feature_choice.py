@@ -2,7 +2,7 @@
 
 import pytest
 
-from marginrank.data.feature_choice import columns_of
+from marginrank.data.feature_choice import chosen_columns
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from marginrank.data.feature_choice import columns_of
     ],
 )
 def test_names_and_numbers(chosen, names, columns):
-    assert columns_of("categorical_features", chosen, names, 3) == columns
+    assert chosen_columns("categorical_features", chosen, names, 3) == columns
 
 
 @pytest.mark.parametrize(
@@ -37,4 +37,4 @@ def test_names_and_numbers(chosen, names, columns):
 )
 def test_what_is_no_feature(chosen, names, sentence):
     with pytest.raises(ValueError, match=sentence):
-        columns_of("categorical_features", chosen, names, 3)
+        chosen_columns("categorical_features", chosen, names, 3)

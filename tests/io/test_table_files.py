@@ -134,7 +134,7 @@ def test_large_integer_labels_are_exact(tmp_path, ending):
 
 
 def test_labels_beyond_64_bits_are_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"t.parquet: labels beyond 64 bits cannot be written"):
+    with pytest.raises(ValueError, match=r"t.parquet: labels .* 64 bits"):
         write_frame(RankingData(np.eye(2), [2**80, -1]), tmp_path / "t.parquet")
     assert not list(tmp_path.iterdir())
 

@@ -81,7 +81,7 @@ def test_formats_of_weights_hold_no_curves(path, tmp_path):
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"version": 2}, "has version 2, but this marginrank reads version 1"),
+        ({"version": 2}, "format version 2, .* reads version 1"),
         ({"curves": []}, "'n_features' is 4, but there are 0 curves"),
         ({"n_features": 3}, "'n_features' is 3, but there are 4 curves"),
         ({"curves": [1, 1, 1, 1]}, "'curves' is not a list of objects"),

@@ -148,7 +148,7 @@ def test_a_flipped_bit_is_found(path):
     ("change", "message"),
     [
         (set_header(format="other"), "is not a kernel model"),
-        (set_header(version=2), "has version 2, but this marginrank reads version 1; update"),
+        (set_header(version=2), "format version 2, .* reads version 1; install"),
         (set_header(n_features=0), "'n_features' is not a positive integer"),
         (set_header(n_features=5), "landmarks are not 160 × 5 finite numbers"),
         (set_header(parameters={"kernel": "rbf", "gama": 1}), "invalid for KernelRankSVM.*gama"),

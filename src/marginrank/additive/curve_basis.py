@@ -174,7 +174,7 @@ class CurveShapes:
         return cls(blocks, n_steps, deviations)
 
     def sizes(self, smoothness: float, scale: Floats | None = None) -> Floats:
-        """Return the factor of each basis function; 0 for curves if the smoothness is infinite."""
+        """Return the scale of each basis function: 0 if nonlinear and smoothness is infinite."""
         counts = np.array([block.variances.size for block in self.blocks])
         feature = np.repeat(np.arange(counts.size), counts)
         position = np.arange(feature.size) - np.repeat(np.cumsum(counts) - counts, counts)

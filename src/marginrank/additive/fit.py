@@ -15,7 +15,7 @@ from marginrank.additive.curve_matrix import CurveMatrix, HatMatrix
 from marginrank.additive.grid_basis import add_grids, interactions_of
 from marginrank.additive.interactions import RoughnessPenalty, choose_interactions
 from marginrank.additive.knots import choose_knots, encode, with_filled
-from marginrank.data.feature_choice import columns_of, directions, signs_of
+from marginrank.data.feature_choice import chosen_columns, directions, signs_of
 from marginrank.data.knots import Knots
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
@@ -295,7 +295,7 @@ def prepare(data: RankingData, parameters: AdditiveParameters) -> AdditiveProble
 def lay_out(data: RankingData, parameters: AdditiveParameters) -> Layout:
     """Return the Layout: choose knots, encode all values, compute unscaled basis functions."""
     names, n_features = data.feature_names, data.n_features
-    categorical = columns_of(
+    categorical = chosen_columns(
         "categorical_features", parameters.categorical_features, names, n_features
     )
     signs = signs_of(parameters.monotonic_cst, names, n_features, categorical)

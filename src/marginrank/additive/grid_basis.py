@@ -82,7 +82,7 @@ def penalty(rows: GridAxis, columns: GridAxis, smoothness: float) -> Floats:
 
 
 def node_weights(grid: FeatureGrid, axes: HatCodes) -> sp.csr_array:
-    """Return each document's interpolation weights at the nodes; `axes` has its codes."""
+    """Return each document's interpolation weights at the nodes, from its cell in `axes`."""
     left, p = axes.codes.astype(np.int64), axes.steps / WHOLE
     n_documents, width = len(left), grid.shape[1]
     rows = np.stack([left[:, 0], left[:, 0], left[:, 0] + 1, left[:, 0] + 1], axis=1)

@@ -75,8 +75,8 @@ def chunk_of_frame(
 ) -> Chunk:
     """Return the documents of a partition of a dataframe.
 
-    `columns` are columns of the frame by role, including `beside`: pairs of a name and a series
-    that is not in the frame.
+    `columns` maps roles (such as "qid") to column names. `beside` lists (name, series) pairs to add
+    to the frame first, for columns that are passed separately.
     """
     frame = frame.copy(deep=False) if beside else frame
     for name, series in beside:

@@ -124,7 +124,7 @@ class DaskRanker(BatchRanker):
             As in :meth:`RankSVM.rank`.
         """
         raise NotImplementedError(
-            "rank needs data in memory; call to_local().rank on a partition, such as in "
+            "rank needs data in memory; call to_local().rank on a partition, for example in "
             "map_partitions."
         )
 

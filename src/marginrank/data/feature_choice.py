@@ -13,7 +13,7 @@ MONOTONIC = "monotonic_cst"  # the parameter
 FROM_DTYPE = "from_dtype"  # only the categorical columns of a data frame
 
 
-def columns_of(
+def chosen_columns(
     parameter: str, chosen: Any, names: Sequence[str] | None, n_features: int
 ) -> list[int]:
     """Return the column numbers of features that are listed by name or number, or by a mask."""

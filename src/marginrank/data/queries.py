@@ -180,8 +180,8 @@ def _group_by_sizes(n: int, group: ArrayLike) -> Grouping:
     total = sum(int(s) for s in sizes)
     if total != n and sizes.size == n > 1:
         raise ValueError(
-            f"group sums to {total} but X has {n} rows. It has one entry per document: pass query "
-            "ids as qid=."
+            f"group sums to {total} instead of {n} and has one entry per document. Pass query ids "
+            "as qid=, not as group=."
         )
     if sizes.size and sizes.min() < 1:
         at = int(np.flatnonzero(sizes < 1)[0])

@@ -368,7 +368,7 @@ def check_float_dtype(dtype: DTypeLike) -> np.dtype[Any]:
 def check_label_width(labels: NDArray[Any], path: str) -> None:
     """Raise ValueError if labels exceed 64 bits."""
     if labels.dtype.kind == "O":
-        raise ValueError(f"{path}: labels beyond 64 bits cannot be written; use their ranks.")
+        raise ValueError(f"{path}: labels do not fit into 64 bits; write their ranks instead.")
 
 
 def check_labels(y: ArrayLike, n: int) -> Floats:

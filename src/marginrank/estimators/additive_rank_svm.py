@@ -13,7 +13,7 @@ from marginrank._utils.types import Floats
 from marginrank.additive.fit import AdditiveParameters, empty_message, fit_additive
 from marginrank.data import RankingData
 from marginrank.data.categories import categorical_columns, text_categories, with_numbers
-from marginrank.data.feature_choice import columns_of
+from marginrank.data.feature_choice import chosen_columns
 from marginrank.data.validation import check_features
 from marginrank.estimators.base import BaseRanker, check_seed, warn_of
 from marginrank.estimators.input import (
@@ -42,7 +42,7 @@ class AdditiveInput(NamedTuple):
         """Return parameters with the categorical columns of the data frame added."""
         if not self.categorical:
             return parameters
-        listed = columns_of(
+        listed = chosen_columns(
             "categorical_features",
             parameters.categorical_features,
             self.data.feature_names,

@@ -330,7 +330,7 @@ class LinearRanker(BaseRanker):
 
     @classmethod
     def from_linear_model(cls, model: LinearModel) -> Self:
-        """Return a fitted estimator with the predictions of `model`."""
+        """Return a fitted estimator that predicts the same scores as `model`."""
         return cls._from_model(model)
 
     def _set_model(self, model: LinearModel) -> None:

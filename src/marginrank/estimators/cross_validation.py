@@ -227,7 +227,10 @@ def _documents(
         check_beside_data(y=y, qid=qid, sample_weight=sample_weight)
         for name in ("cost", "position"):
             if getattr(X, name) is not None:
-                raise ValueError(f"X has {name}, which is not supported here; use RankSVMCV.")
+                raise ValueError(
+                    f"X.{name} is set, but cross_validate_ranking does not support it; use "
+                    "RankSVMCV."
+                )
         grouped, features, labels = X, X.X, X.y
     else:
         features, labels = indexable(X, y)

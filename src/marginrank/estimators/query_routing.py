@@ -1,4 +1,4 @@
-"""Pass queries to estimators of any library, under the names and through the steps they have.
+"""Pass queries to estimators of any library: as qid or group, and through pipelines.
 
 For estimators that contain others this uses scikit-learn's metadata routing, enabled for the call
 only. Requests that a step has set itself are respected.

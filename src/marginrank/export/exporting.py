@@ -98,7 +98,8 @@ def export_files(
     n_used = len(whole.places)
     if target.limit is not None and n_used > target.limit.features:
         raise ValueError(
-            f"the model uses {n_used:,} features, but {to} takes {target.limit.features:,} "
+            f"the model uses {n_used:,} features, but {to} takes at most "
+            f"{target.limit.features:,} "
             f"({target.limit.reason}); {FEWER[kind]}, or export to another target."
         )
     files: Files = target.writer()(whole)

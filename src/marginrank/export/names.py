@@ -61,7 +61,7 @@ def check_names(names: Iterable[str]) -> None:
 def check_distinct(
     names: Sequence[str], key: Callable[[str], str] = str, system: str = "the target"
 ) -> None:
-    """Raise ParameterError if two names are equal for a system, which compares their `key`."""
+    """Raise ParameterError if two names have the same `key`, so that a system mixes them up."""
     seen: dict[str, str] = {}
     for name in names:
         other = seen.get(key(name))

@@ -221,14 +221,14 @@ def _check_supported(parameters: Parameters) -> None:
     if ndcg_cutoff(parameters.objective) is not None:
         raise ParameterError(
             given("objective", parameters.objective),
-            " weights pairs by ranks, which change with the weights, so the influence of a query "
-            "is unknown; use folds or a bootstrap over queries.",
+            " is not supported, because the pair weights depend on the ranking. Use "
+            "cross-validation, or a bootstrap over queries.",
         )
     if not get_loss(parameters.loss).smooth:
         raise ParameterError(
             given("loss", parameters.loss),
-            " has no curvature, so the influence of a query is unknown; use a smooth loss, folds "
-            "or a bootstrap over queries.",
+            " is not supported, because it has no second derivative. Use another loss, "
+            "cross-validation, or a bootstrap over queries.",
         )
 
 

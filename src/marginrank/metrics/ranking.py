@@ -20,10 +20,9 @@ Scalar = TypeVar("Scalar", np.float64, np.int64)
 class Ranking:
     """Labels and scores by query, and the order of the scores.
 
-    Arrays of documents have one of two orders: grouped by query in input order (`labels`,
-    `scores`), or by descending score in each query (`rank` and the result of `best_first`). Ties
-    stay in input order. A document that was not retrieved comes last: it counts among the documents
-    of its query, for example in the ideal ranking, but not at its rank.
+    `labels` and `scores` are grouped by query, in input order within a query. `rank` and
+    `best_first` sort each query by descending score; ties keep their input order. Documents that
+    were not retrieved come last. They count in the ideal ranking, but not at their rank.
     """
 
     labels: Floats

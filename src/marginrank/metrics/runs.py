@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from marginrank._utils.parameters import check_choice
 from marginrank._utils.tables import ResultTable
 from marginrank._utils.types import Booleans, Floats
-from marginrank.data.runs import JudgedDocuments, as_qrels, as_run, judged_documents
+from marginrank.data.runs import as_qrels, as_run, judged_documents
 from marginrank.metrics.binary_relevance import (
     average_precision,
     precision,
@@ -120,16 +120,14 @@ def evaluate_run(
     >>> result.bounds["recall@3"]  # d9 may be relevant
     (0.3333333333333333, 1.0)
     """
-    documents = judged_documents([as_run(run)], as_qrels(qrels), unjudged=unjudged)
-    scored = _ScoredDocuments.of(documents, documents.scores[0])
-    values, bounds = {}, {}
-    for name, metric in run_metrics(metrics, gain).items():
-        if metric is None:
-            values[name] = _judged_share(scored, name)
-            continue
-        values[name] = _measure(metric, scored)
-        if unjudged == "irrelevant" and split_options(metric)[0] in BOUNDED:
-            bounds[name] = _bounds(metric, scored, values[name])
+    scored = _scored_documents(run, qrels, unjudged)
+    chosen = run_metrics(metrics, gain)
+    values = {name: _values(scored, name, metric) for name, metric in chosen.items()}
+    bounds = {
+        name: _bounds(metric, scored, values[name])
+        for name, metric in chosen.items()
+        if unjudged == "irrelevant" and metric and split_options(metric)[0] in BOUNDED
+    }
     _, first = np.unique(scored.qid.astype(str), return_index=True)
     return RunEvaluation(scored.qid[np.sort(first)], values, bounds)
 
@@ -169,9 +167,9 @@ def compare_runs(
     >>> round(result.difference, 4), result.n_queries
     (0.3691, 6)
     """
+    measure = run_metrics([metric], gain)[metric]
     a, b = (
-        evaluate_run(run, qrels, [metric], unjudged=unjudged, gain=gain).per_query[metric]
-        for run in (run_a, run_b)
+        _values(_scored_documents(run, qrels, unjudged), metric, measure) for run in (run_a, run_b)
     )
     defined = ~(np.isnan(a) | np.isnan(b))
     if np.sum(defined) < 2:
@@ -204,16 +202,22 @@ class _ScoredDocuments(NamedTuple):
     retrieved: Booleans
     scores: Floats
 
-    @classmethod
-    def of(cls, documents: JudgedDocuments, scores: Floats) -> _ScoredDocuments:
-        retrieved = scores > -np.inf
-        finite = np.where(retrieved, scores, 0.0)
-        return cls(documents.query, documents.y, documents.is_judged, retrieved, finite)
-
     @property
     def is_open(self) -> Booleans:
         """Whether a document of the run has no judgment."""
         return self.retrieved & ~self.is_judged
+
+
+def _scored_documents(run: Any, qrels: Any, unjudged: str) -> _ScoredDocuments:
+    documents = judged_documents([as_run(run)], as_qrels(qrels), unjudged=unjudged)
+    (scores,) = documents.scores
+    retrieved = scores > -np.inf
+    finite = np.where(retrieved, scores, 0.0)
+    return _ScoredDocuments(documents.query, documents.y, documents.is_judged, retrieved, finite)
+
+
+def _values(documents: _ScoredDocuments, name: str, metric: Metric | None) -> Floats:
+    return _judged_share(documents, name) if metric is None else _measure(metric, documents)
 
 
 def _measure(metric: Metric, documents: _ScoredDocuments) -> Floats:

@@ -131,7 +131,8 @@ def _recognize(path: str) -> ModelFormat:
             "the model again."
         )
     raise ValueError(
-        f"{path} is not a model file of marginrank, LIBLINEAR, SVM-light or RankLib. Score with "
+        f"{path} is not a model file of marginrank, LIBLINEAR-ranksvm, SVM^rank, RankLib, Solr or "
+        "Elasticsearch. Score with "
         "models of other libraries in Python (marginrank.models.foreign_scores)."
     )
 

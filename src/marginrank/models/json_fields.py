@@ -79,8 +79,8 @@ class Fields:
             raise ValueError(f"{path} is not a {kind} model: its format is not {format!r}.")
         if fields.get("version") != VERSION:
             raise ValueError(
-                f"{path} has version {fields.get('version')!r}, but this marginrank reads version "
-                f"{VERSION}; update marginrank."
+                f"{path} has format version {fields.get('version')!r}, but this marginrank reads "
+                f"version {VERSION}; install the marginrank that wrote it."
             )
         return cls(path, fields)
 

@@ -207,8 +207,8 @@ LOSS = Parameter(TEXT, "Loss of a pair: squared_hinge, hinge, huber or logistic.
 SMOOTH_LOSS = Parameter(TEXT, "Loss of a pair: squared_hinge, huber or logistic.", MODEL)
 PAIR_SELECTION = Parameter(
     accepted_by(selected_pairs),
-    "Pairs of a query: all, adjacent levels only, or levels or labels that differ by at most d "
-    "(within:2, label-within:1).",
+    "Pairs to learn from: 'all'; 'adjacent' (neighboring label values of the query); 'within:2' "
+    "(at most 2 label values apart); 'label-within:1' (labels that differ by at most 1).",
     MODEL,
 )
 PAIR_COST = Parameter(
@@ -218,7 +218,8 @@ PAIR_COST = Parameter(
 )
 MARGIN = Parameter(
     accepted_by(check_margin),
-    "Margin of a pair: 1 (unit), or its difference in label or gain.",
+    "Score difference that a pair must reach: 1 ('unit'), the difference of its labels ('label') "
+    "or of its gains 2^label - 1 ('gain').",
     MODEL,
 )
 OBJECTIVE = Parameter(
@@ -315,7 +316,7 @@ class AdditiveDeclaration(LinearDeclaration):
     ).field(0.0)
     monotonic_cst: Any = Parameter(  # noqa: RUF009 (a field)
         or_none(accepted_by(_check_monotonic)),
-        "Features with monotone curves: names or indices with a sign, such as bm25:+1,age:-1.",
+        "Features with monotone curves: names or indices from 1, with a sign: bm25:+1,age:-1.",
         MODEL,
     ).field(None)
     scale: Any = SCALE.field("standard")  # noqa: RUF009 (a field)
@@ -340,7 +341,9 @@ class SparseDeclaration:
         OPTIMIZATION,
     ).field("proximal_newton")
     variant: str = Parameter(
-        choice(VARIANTS), "Steps of fenchel: plain, away or pairwise.", OPTIMIZATION
+        choice(VARIANTS),
+        "Frank-Wolfe steps of the fenchel solver: plain, away or pairwise.",
+        OPTIMIZATION,
     ).field("plain")
     tol: float = TOL.field(1e-6)
     max_iter: int = MAX_ITER.field(1000)

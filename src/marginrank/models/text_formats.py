@@ -222,7 +222,10 @@ def read_ranklib(path: str) -> LinearModel:
     """Read a Coordinate Ascent model; the highest index is the number of features."""
     lines = ModelLines(path)
     if lines.next(f"'{RANKLIB_FIRST_LINE}'") != RANKLIB_FIRST_LINE:
-        lines.fail(f"the model is not '{RANKLIB_FIRST_LINE}', the only one with weights")
+        lines.fail(
+            f"the first line is not '{RANKLIB_FIRST_LINE}', the only kind of RankLib model that is "
+            "supported"
+        )
     line = ""
     while not line or line.startswith("##"):
         line = lines.next("the weights")

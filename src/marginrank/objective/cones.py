@@ -45,7 +45,7 @@ class ConeBlock(NamedTuple):
         return np.maximum(np.asarray(found, dtype=np.float64), 0.0)
 
     def nearest(self, u: Floats) -> tuple[Floats, Booleans]:
-        """Return the projection of u onto the cone, and which conditions are equations there."""
+        """Return the projection of u onto the cone, and which constraints are active there."""
         held = self.multipliers(-u) > 0.0
         free = self.free(held)
         nearest = free @ (free.T @ u)
@@ -95,7 +95,7 @@ class Cone:
         return np.split(conditions, ends)[:-1]
 
     def nearest(self, u: Floats) -> tuple[Floats, Booleans]:
-        """Return the projection of u onto the cone, and which conditions are equations there."""
+        """Return the projection of u onto the cone, and which constraints are active there."""
         nearest, held = u.copy(), []
         for block in self.blocks:
             nearest[block.weights], of_block = block.nearest(u[block.weights])

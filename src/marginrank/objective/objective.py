@@ -147,7 +147,7 @@ class Objective:
         return replace(self, design=matrix.design(pairs, self.threads))
 
     def restrict(self, columns: Integers) -> "Objective":
-        """Return the objective of some features (ascending), whose columns are copied."""
+        """Return the objective on a copy of some columns of X, in ascending order."""
         matrix = self.matrix.restrict(columns, self.threads)
         share = self.share * matrix.n_entries / max(self.matrix.n_entries, 1)
         return replace(self.on(matrix), features=self.feature(columns), share=share)

@@ -90,7 +90,7 @@ class LabelMargins:
         return margins
 
     def windowed(self, factors: PairFactors | None, loss: Loss) -> WindowedPairs:
-        """Return pairs of the given weights, which are ones if None, with the loss of each."""
+        """Return the pairs by margin: their weights (1 if `factors` is None) and shifted pieces."""
         own = PairFactors(*np.ones((2, self.code.size, 1))) if factors is None else factors
         preferred, other = [], []
         pieces, ranks = [], []

@@ -1,4 +1,4 @@
-"""Weights of pairs, for slack rescaling (paper 2, section 6.2).
+"""Weights δ_ij of pairs, which multiply their loss (slack rescaling, paper 2, section 6.2).
 
 Weights are sums of products, δ_ij = Σ_r P_ir · Q_jr, which the kernels evaluate in
 O(rank · l log k). A matrix over k labels has rank at most k − 1, a difference of gains rank two for
@@ -229,10 +229,10 @@ def exponential_gain(labels: NDArray[Any]) -> Floats:
 def pair_cost(
     cost: Any, y: NDArray[Any], qid: Integers, labels: NDArray[Any] | None = None
 ) -> PairFactors | None:
-    """Return the factors of the parameter `pair_cost` of :class:`~marginrank.RankSVM`.
+    """Return the factors P and Q of the pair weights for `pair_cost` of RankSVM, or None.
 
-    `labels` are the distinct labels of all data, of which y may be a part; by default
-    the labels in y.
+    `labels` are the distinct labels of all data, if y is only a part of the data; by default the
+    labels in y.
     """
     if cost is None:
         return None

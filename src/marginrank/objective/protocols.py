@@ -249,7 +249,7 @@ class Design(ABC):
 
 
 class SharedSweeps:
-    """Sweeps over X for several designs of one matrix and the same documents.
+    """Sweeps over one X for several problems (designs), such as folds with their own pairs.
 
     This class takes one sweep per design. A backend that serves all designs in one sweep has its
     own class, whose results for each design must not depend on the others.
@@ -287,7 +287,7 @@ class Matrix(ABC):
 
     @abstractmethod
     def magnitudes(self, threads: int) -> Floats:
-        """Return the largest absolute value of each column, or NaN if it has one; cached."""
+        """Return the largest absolute value of each column, NaN if it contains NaN; cached."""
 
     @abstractmethod
     def restrict(self, columns: Integers, threads: int) -> "Matrix":

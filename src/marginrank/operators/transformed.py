@@ -27,7 +27,7 @@ from marginrank.objective.protocols import (
 
 
 class Transformation(ABC):
-    """The matrix T as a linear operator."""
+    """A linear map T of the features: scores are X (Tu) for weights u of the solver."""
 
     @abstractmethod
     def inner(self, u: Floats) -> Floats:

@@ -63,7 +63,7 @@ class Progress:
             self._callback(line)
 
     def update(self, point: Point | DerivedPoint) -> None:
-        """Replace the gap of the last iteration, if it ended at `point`, by a closer one."""
+        """Tighten the gap recorded for the last iteration, if that iteration ended at `point`."""
         if self.history and self.history[-1].objective == point.value:
             self.history[-1] = self.history[-1]._replace(gap=point.gap, estimate=point.gap)
 

@@ -124,7 +124,9 @@ def _summary(out: str, moved: bool) -> dict[str, Any]:
         **_data.data_summary(data),
         "dtype": str(data.X.dtype),
         "layout": data.X.layout,
-        "rows": "moved, so that queries are together" if moved else "in their order",
+        "rows": "reordered, so that each query is in one block"
+        if moved
+        else "in their original order",
     }
 
 

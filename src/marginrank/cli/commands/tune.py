@@ -172,7 +172,7 @@ def _warn(found: SearchResult, *, nested: bool) -> None:
         best = parameters_text(found.best_params, found.varied)
         message = f"interrupted; the best of {n} candidates so far is kept: {best}"
         if nested:
-            message += "; there is no estimate by nested folds"
+            message += "; there is no estimate by nested cross-validation"
         complain(f"{message}; press Ctrl-C again to end without a model")
     warn_of(found.convergence_message())
     warn_of(found.edge_message())

@@ -109,8 +109,8 @@ compare --run-a bm25.run --run-b hybrid.run --qrels qrels.txt"""
     scores_a: str | None = text("Scores of a, one per line, instead of a model.", EVALUATION)
     model_b: str | None = text("Model b.", EVALUATION)
     scores_b: str | None = text("Scores of b, one per line, instead of a model.", EVALUATION)
-    run_a: str | None = text(f"Run a: {RUN_FILE.lower()}.", EVALUATION)
-    run_b: str | None = text(f"Run b: {RUN_FILE.lower()}.", EVALUATION)
+    run_a: str | None = text(f"Run a: {RUN_FILE}.", EVALUATION)
+    run_b: str | None = text(f"Run b: {RUN_FILE}.", EVALUATION)
     qrels: str | None = QRELS
     unjudged: str = UNJUDGED
     json: bool = json_flag()
@@ -167,9 +167,9 @@ export m.json --to lucene --out r.txt --offset auto --verify t.txt"""
         TEXT, f"Target: {', '.join(TARGETS)}; add a dialect to sql as in sql:mysql.", OUTPUT
     ).field()
     out: str = Parameter(
-        TEXT, "File to write to; further files of a target are written next to it.", OUTPUT
+        TEXT, "File to write to; any further files of the target are written next to it.", OUTPUT
     ).field()
-    name: str | None = text("Name of the model in the target; default: from OUT.", OUTPUT)
+    name: str | None = text("Name of the model in the target; default: from --out.", OUTPUT)
     names: str | None = text(
         "JSON file with the names of the features in the target: a list, or an object that maps "
         "the model's names to them; default: the model's, or f1, f2, ...",

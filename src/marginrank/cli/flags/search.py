@@ -54,10 +54,16 @@ class SearchOptions(Flags):
     pair_cost: str = _listed("pair_cost")
     margin: str = _listed("margin")
     normalization: str | None = _listed(
-        "normalization", "; default: try none and query; with -C none, with --additive pairs.", None
+        "normalization",
+        "; default: both 'none' and 'query' are tried; if -C is given, 'none'; with --additive, "
+        "'pairs'.",
+        None,
     )
     scale: str | None = _listed(
-        "scale", "; default: try none and query; with -C none, with --additive standard.", None
+        "scale",
+        "; default: both 'none' and 'query' are tried; if -C is given, 'none'; with --additive, "
+        "'standard'.",
+        None,
     )
     additive: bool = switch(
         "Search additive models (one curve per feature, see train-additive).", LISTS

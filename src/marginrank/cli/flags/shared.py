@@ -124,7 +124,7 @@ class Reading(Flags):
     )
     group: str | None = text("File of query sizes, one per line, for LETOR text without qid.")
     n_features: int | None = count(
-        "Number of features in LETOR text; default: of the model if any, or the largest index.",
+        "Number of features in LETOR text; default: that of the model, or the largest index.",
         DATA,
     )
     zero_based: bool = switch("Feature indices in LETOR text start at 0 instead of 1.", DATA)
@@ -135,7 +135,10 @@ class Reading(Flags):
         choice(("auto", "dense", "csr")), "Matrix for LETOR text: auto, dense or csr.", DATA
     ).field("auto")
     dtype: str = Parameter(
-        choice(("float32", "float64")), "Precision of LETOR text: float32 or float64.", DATA
+        choice(("float32", "float64")),
+        "Precision of features read from LETOR text: float32 or float64. Without it, convert "
+        "takes float64 if float32 would lose digits.",
+        DATA,
     ).field("float32")
     n_jobs: int | None = N_JOBS._replace(panel=DATA, has_flag=True).field(None)
 
@@ -178,7 +181,9 @@ class Metrics(MetricOptions):
     """Several metrics and their options."""
 
     metrics: str | None = text(
-        "Metrics, separated by commas, such as ndcg@10,average_precision.", EVALUATION
+        "Metrics, separated by commas, such as ndcg@10,average_precision; default: the common "
+        "ones.",
+        EVALUATION,
     )
 
 

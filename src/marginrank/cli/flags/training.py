@@ -32,8 +32,8 @@ class TrainFlags(CommandFlags):
     """Train a linear ranking model and write it to a file.
 
     The model is a RankSVM: it minimizes a convex loss over pairs of documents of the same query.
-    To choose C by cross-validation, use tune. For sparse models use train-sparse, for data that are
-    larger than memory convert them to a store first. Flags are named like the parameters of
+    To choose C by cross-validation, use tune. For sparse models, use train-sparse. Convert data
+    that are larger than memory to a store first. Flags are named like the parameters of
     marginrank.RankSVM and marginrank.load_letor.
     """
 

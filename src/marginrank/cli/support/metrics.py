@@ -41,7 +41,9 @@ def find_metrics(
         chosen[name] = get_metric(name, **own)
         unused -= own.keys()
     for option in sorted(unused):
-        raise ValueError(f"--{option} is given, but no metric has a {option}; ndcg and dcg do.")
+        raise ValueError(
+            f"--{option} applies to ndcg and dcg only; add one of them or drop --{option}."
+        )
     return chosen
 
 
@@ -81,14 +83,14 @@ def measure(
 def with_intervals(
     chosen: Mapping[str, Metric], values: Mapping[str, Any], data: RankingData, scores: Any
 ) -> list[tuple[str, str]]:
-    """Return each metric's name and its mean ± half of its 95% confidence interval."""
+    """Return each metric's name and its mean ± half the width of its 95% interval."""
     own = {name: chosen[name] for name in values}
     by_query = measure(own, data, scores, skip=False, per_query=True)
     return [(name, with_interval(values[name], by_query[name])) for name in values]
 
 
 def with_interval(value: float, by_query: Any) -> str:
-    """Return a mean ± half of its 95% confidence interval."""
+    """Return a mean ± half the width of its 95% interval."""
     defined = by_query[~np.isnan(by_query)]
     # Pairwise accuracy is a share of all pairs, so its values per query say little about its error.
     is_mean = defined.size > 1 and np.isclose(np.mean(defined), value, rtol=1e-9)

@@ -30,10 +30,8 @@ TEXT = """\
   else root.{name} = model;
 }})(typeof globalThis === "object" ? globalThis : this);
 """
-MISSING = "What is absent, undefined, null or NaN counts as 0."
-MISSING_IN_CURVES = (
-    "What is absent, undefined, null, NaN or an unknown category adds what was learned for that."
-)
+MISSING = "A value that is absent, undefined, null or NaN counts as 0."
+MISSING_IN_CURVES = "An absent, undefined, null, NaN or unknown value adds its learned value."
 TERMS = """\
   const places = [{places}];
   const weights = [{weights}];"""

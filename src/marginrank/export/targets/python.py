@@ -87,8 +87,7 @@ def write(model: WeightedSum | CurveSum) -> dict[str, bytes]:
                 curves=entry_lines(map(term_list, model.terms)),
                 grids=entry_lines(map(term_list, model.grids)),
             ),
-            "missing": "What is absent, None, NaN or an unknown category adds what was learned for "
-            "that.",
+            "missing": "An absent, None, NaN or unknown value adds its learned value.",
         }
     else:
         add, behind = ADD_PRODUCTS, ""
@@ -97,7 +96,7 @@ def write(model: WeightedSum | CurveSum) -> dict[str, bytes]:
             "sum": "weighted sum of features",
             "imports": "",
             "terms": f"TERMS = [\n{terms}\n]",
-            "missing": "What is absent, None or NaN counts as 0.",
+            "missing": "A value that is absent, None or NaN counts as 0.",
         }
     text = TEXT.format(
         written_by=WRITTEN_BY,

@@ -44,7 +44,7 @@ def write_duckdb(model: WeightedSum | CurveSum) -> dict[str, bytes]:
 
 
 def write_postgresql(model: WeightedSum | CurveSum) -> dict[str, bytes]:
-    """Return a statement for PostgreSQL, which would truncate long names silently."""
+    """Return a statement for PostgreSQL; raise an error for names that it would truncate."""
     check_longest(model.used, 63, "PostgreSQL")
     return _file(_select(model, "DOUBLE PRECISION"))
 
@@ -54,7 +54,9 @@ def write_dialect(model: WeightedSum) -> dict[str, bytes]:
     sqlglot = require("sqlglot", "sql")
     # Dialects differ in which characters end a quoted name, so only plain names are safe.
     check_not_found(
-        model.used, NOT_PLAIN, "sqlglot's dialects take letters, digits, '_', '-' and spaces only"
+        model.used,
+        NOT_PLAIN,
+        "names of features in sql dialects may have letters, digits, '_', '-' and spaces only",
     )
     check_distinct(model.features, str.lower, "some dialect of SQL")
     try:

@@ -41,10 +41,10 @@ class Reservoir(NamedTuple):
 
 
 class PartsMatrix(Matrix):
-    """X split into parts, which depend on the data alone.
+    """X split into parts of whole queries; the split depends on the data alone.
 
-    One pass over X (a sweep), the survey, computes the largest absolute value of each feature and
-    fills the reservoir.
+    A first pass over X, the survey, finds the largest absolute value of each feature and draws the
+    sample of documents (the reservoir) that preconditioners use.
     """
 
     def __init__(self) -> None:

@@ -46,10 +46,10 @@ def smoothing(
 ) -> SolverResult:
     """Minimize an objective with a hinge loss; the parameters are as in `newton`.
 
-    Stops when the certificate reaches `tol`. If features are so badly scaled that the gradient of
-    the smoothed problem cannot be made small enough for that, stops on Newton's estimate plus the
-    certified error of the smoothing. `max_iter` limits the number of widths, and `callback` is
-    called once per width.
+    The hinge is replaced by smooth functions of decreasing width, and each smoothed problem is
+    solved from the previous solution. Stops when the certificate reaches `tol`. With badly scaled
+    features, rounding may prevent that; the fit then stops on Newton's estimate plus the certified
+    error of the smoothing. `max_iter` limits the number of widths; `callback` runs once per width.
     """
     progress = Progress(objective, callback)
     first = objective.at_zero() if w0 is None else start(objective, w0, scores0)

@@ -297,7 +297,7 @@ def points_on_parts(parts: Sequence[Objective], w: Floats) -> list[Point]:
 
 
 def sampled_hessians(parts: Sequence[Objective], w: Floats) -> list[Floats]:
-    """Return the Hessians of the loss at w, without the ridge; [] if the parts are too small."""
+    """Return one Hessian of the loss at w per part of a sample; [] if the parts are too small."""
     points = points_on_parts([part.with_ridge(0.0) for part in parts], w)
     hessians = [point.hessian() for point in points]
     for hessian, point in zip(hessians, points, strict=True):

@@ -39,7 +39,7 @@ def tighten(point: L1Point) -> None:
 
 
 def parabola_bound(w: Floats, grouped: GroupedLoss, regularizer: L1Regularizer) -> float:
-    """Return the best lower bound on F* with one multiple τ_g per group of queries."""
+    """Return a lower bound on F*: each group g of queries has its gradient times its own τ_g."""
     # The parabolas are minimized like a model of the loss. Whatever u results, its multiples make a
     # valid bound once they are scaled to be feasible.
     used = grouped.losses > 0

@@ -82,7 +82,7 @@ def proximal_newton(
 
 
 class ProximalNewton:
-    """Solves one problem after another on the same objective, as along a path of regularizers."""
+    """Solves one problem after another on the same objective, as along a regularization path."""
 
     def __init__(
         self,

@@ -90,7 +90,7 @@ LEARN = Program(
             1,
         ),
         "-o": Flag(
-            "rescaling of the loss, 2 for margins",
+            "rescaling method; 2 is margin rescaling",
             arguments.only([2], "SVM^rank itself supports margin rescaling only"),
             2,
         ),
