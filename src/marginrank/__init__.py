@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from marginrank import metrics
     from marginrank.clicks.interleaving import interleave, interleaving_test
     from marginrank.clicks.log import ClickLog
+    from marginrank.clicks.off_policy import estimate_clicks
     from marginrank.clicks.propensities import estimate_propensities
     from marginrank.clicks.simulation import make_clicks
     from marginrank.data import RankingData, make_ranking
@@ -61,6 +62,7 @@ __all__ = [
     "cross_validate_ranking",
     "dump_letor",
     "dump_run",
+    "estimate_clicks",
     "estimate_propensities",
     "interleave",
     "interleaving_test",
@@ -87,6 +89,7 @@ _MODULES = {name: "marginrank.estimators" for name in __all__ if name != "metric
     "StopReason": "marginrank.models.fit_report",
     "dump_letor": "marginrank.io.letor",
     "dump_run": "marginrank.io.trec_text",
+    "estimate_clicks": "marginrank.clicks.off_policy",
     "estimate_propensities": "marginrank.clicks.propensities",
     "interleave": "marginrank.clicks.interleaving",
     "interleaving_test": "marginrank.clicks.interleaving",

@@ -113,7 +113,9 @@ def test_weights_survive_a_table(run, tmp_path, weighted, ending):
     assert again.query_weight.tolist() == [0.5, 0.25]
 
 
-@pytest.mark.parametrize(("source", "said"), [("mixed", "reordered"), ("sorted", "in their original")])
+@pytest.mark.parametrize(
+    ("source", "said"), [("mixed", "reordered"), ("sorted", "in their original")]
+)
 def test_a_store_has_its_queries_together_and_says_if_rows_moved(run, tmp_path, source, said):
     lines = ["1 qid:a 1:5 # x", "0 qid:b 1:300 # y", "0 qid:a 1:6 # z"]
     if source == "sorted":

@@ -22,7 +22,9 @@ def test_each_ranking_contributes_its_best_documents():
 def test_both_have_the_same_chance_at_every_position():
     rng = np.random.default_rng(0)
     other = list("ghijkl")
-    teams = np.array([interleave(FIRST, other, length=6, random_state=rng).team for _ in range(2000)])
+    teams = np.array(
+        [interleave(FIRST, other, length=6, random_state=rng).team for _ in range(2000)]
+    )
     np.testing.assert_allclose(teams.mean(axis=0), 0.5, atol=0.05)
 
 

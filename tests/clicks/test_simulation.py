@@ -18,7 +18,7 @@ def rates(log, of=None):
 def test_a_position_is_examined_by_its_power():
     log = make_clicks(Y, QID, n_sessions=60_000, eta=1.0, noise=0.2, random_state=1)
     assert log.position.max() == 10
-    found = rates(log, Y == Y.max())  # always attractive
+    found = rates(log, Y.max() == Y)  # always attractive
     np.testing.assert_allclose(found, 1 / np.arange(1, 11), atol=0.015)
     np.testing.assert_allclose(rates(log, Y == 0), 0.2 / np.arange(1, 11), atol=0.015)
     np.testing.assert_allclose(log.propensity, 1 / log.position)
@@ -29,7 +29,7 @@ def test_a_cascade_has_at_most_one_click():
     per_session = np.bincount(log.session, log.click)
     assert set(per_session) == {0.0, 1.0}
     assert log.propensity is None
-    attractive = rates(log, Y == Y.max())
+    attractive = rates(log, Y.max() == Y)
     assert attractive[0] == 1.0
     assert attractive[9] < 0.2
 

@@ -6,6 +6,7 @@ from helpers.tables import each
 
 from marginrank import AdditiveRankSVM, RankingData, RankSVM, SGDRankSVM
 from marginrank.fit.inputs import choose_pairs
+from marginrank.fit.positions import POSITION_RIDGE
 from marginrank.objective.losses import LOSSES
 
 RNG = np.random.default_rng(1)
@@ -14,7 +15,7 @@ QID = RNG.permutation(np.repeat(np.arange(40), SIZES))
 N = len(QID)
 X = RNG.normal(size=(N, 4))
 CLICKS = (X[:, 0] + RNG.normal(size=N) > 0.3).astype(float)
-CLICKS[QID == QID[0]] = 1.0  # all documents of a list are clicked
+CLICKS[np.isin(QID, QID[:1])] = 1.0  # all documents of a list are clicked
 PROPENSITY = RNG.uniform(0.1, 1.0, size=N)
 
 
@@ -44,9 +45,7 @@ def test_the_objective_is_the_sum_over_clicks():
     weighted = RankSVM(C=0.1, tol=1e-12).fit(
         X, CLICKS, qid=QID, propensity=PROPENSITY, sample_weight=weight
     )
-    assert weighted.objective_ == pytest.approx(
-        brute_force(weighted.coef_, 0.1, weight), rel=1e-12
-    )
+    assert weighted.objective_ == pytest.approx(brute_force(weighted.coef_, 0.1, weight), rel=1e-12)
 
 
 @each("model", [SGDRankSVM(C=0.1, normalization="none", tol=1e-4), AdditiveRankSVM(C=0.1)])
@@ -66,7 +65,7 @@ def test_positions_and_propensities_go_together():
     scores = X @ model.coef_ + model.position_effect_[position - 1]
     i, j = competitions().T
     loss = np.sum(np.maximum(0, 1 - (scores[i] - scores[j])) ** 2 / PROPENSITY[i])
-    penalty = model.coef_ @ model.coef_ + 0.01 * np.sum(model.position_effect_**2)
+    penalty = model.coef_ @ model.coef_ + POSITION_RIDGE * np.sum(model.position_effect_**2)
     assert model.objective_ == pytest.approx(0.5 * penalty + 0.1 * loss, rel=1e-10)
 
 

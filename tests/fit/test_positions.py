@@ -119,8 +119,7 @@ def test_sparse_models_keep_the_effects_beside_the_weights():
     assert chosen.C_ == SparseRankSVM().fit(X, CLICKS, qid=QID).C_
 
 
-def test_additive_models_have_the_positions_as_one_more_category(monkeypatch):
-    monkeypatch.setattr("marginrank.additive.fit.POSITION_RIDGE", 1.0)  # of other categories
+def test_additive_models_have_the_positions_as_one_more_category():
     options = {"C": 5.0, "smoothness": 0.05, "tol": 1e-10, "interactions": 1}
     model = AdditiveRankSVM(**options).fit(X, CLICKS, qid=QID, position=POSITION, context=DEVICE)
     cell = (DEVICE == "phone") * SHOWN + POSITION - 1

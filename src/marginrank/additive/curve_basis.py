@@ -130,10 +130,6 @@ class BasisBlock(NamedTuple):
     functions: Floats  # values: one row per column of hat functions, one column per basis function
     variances: Floats
 
-    def over(self, scale: float) -> "BasisBlock":
-        """Return the functions divided by a number, which multiplies their penalty by its square."""
-        return BasisBlock(self.functions / scale, self.variances / scale**2)
-
 
 @dataclass(frozen=True)
 class CurveShapes:

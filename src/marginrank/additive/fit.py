@@ -14,7 +14,7 @@ from marginrank.additive.curve_basis import CurveBasis, CurveShapes
 from marginrank.additive.curve_matrix import CurveMatrix, HatMatrix
 from marginrank.additive.grid_basis import add_grids, interactions_of
 from marginrank.additive.interactions import RoughnessPenalty, choose_interactions
-from marginrank.additive.knots import choose_knots, encode, with_filled
+from marginrank.additive.knots import choose_knots, encode, with_category, with_filled
 from marginrank.data.feature_choice import chosen_columns, directions, signs_of
 from marginrank.data.knots import Knots
 from marginrank.data.pair_lists import PairList
@@ -27,7 +27,7 @@ from marginrank.fit.linear import (
     require_pairs,
     solve_in_rounds,
 )
-from marginrank.fit.positions import POSITION_RIDGE, PositionTerm
+from marginrank.fit.positions import PositionTerm
 from marginrank.fit.rounds import Solution
 from marginrank.fit.scaling import Scale, find_scale, values_of
 from marginrank.models.additive_model import AdditiveModel, curves_of
@@ -305,8 +305,6 @@ def lay_out(data: RankingData, parameters: AdditiveParameters) -> Layout:
     if positions.codes is not None:
         knots, codes = with_category(knots, codes, positions.codes.codes, "position")
     hats, shapes = HatMatrix.of(codes, knots.starts), CurveShapes.of(knots, codes)
-    if positions.codes is not None:
-        shapes.blocks[-1] = shapes.blocks[-1].over(POSITION_RIDGE**0.5)
     return Layout(hats, knots, shapes, positions.scaled_features(scale), signs, positions)
 
 

@@ -73,8 +73,10 @@ def with_category(
         np.append(knots.starts, knots.n_columns + own.n_columns),
         np.append(knots.categorical, own.categorical),
     )
-    parts = zip(codes, column, strict=True)
-    return joined, HatCodes(*(np.ascontiguousarray(np.hstack(part)) for part in parts))
+    both = HatCodes(
+        np.hstack([codes.codes, column.codes]), np.hstack([codes.steps, column.steps])
+    )
+    return joined, both
 
 
 def choose_knots(X: Any, max_bins: int = 32, categorical: Collection[int] = ()) -> Knots:

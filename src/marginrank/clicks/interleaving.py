@@ -97,9 +97,7 @@ def interleave(
             return Interleaved(documents, team)
 
 
-def interleaving_test(
-    team: ArrayLike, click: ArrayLike, session: ArrayLike
-) -> InterleavingResult:
+def interleaving_test(team: ArrayLike, click: ArrayLike, session: ArrayLike) -> InterleavingResult:
     """Return the wins of two interleaved rankings, and the p-value of the sign test.
 
     A session is won by the ranking whose documents got more clicks.

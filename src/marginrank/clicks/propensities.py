@@ -27,7 +27,8 @@ class Propensities(NamedTuple):
     def of(self, position: Any) -> Floats:
         """Return the propensity of each position; positions beyond the last one have its value."""
         at = np.minimum(np.asarray(position, dtype=np.int64), self.propensity.size) - 1
-        return np.clip(self.propensity[at], None, 1.0)
+        found: Floats = np.minimum(self.propensity[at], 1.0)
+        return found
 
 
 def estimate_propensities(
@@ -123,11 +124,13 @@ def _check_shown(method: str, A: Floats, B: Floats) -> None:
             first = int(other[k - 1])
             has_clicks = A[first, k] > 0
         if not has_clicks:
-            also = f"at position {first + 1} and" if other is not None else "at another position and"
+            also = (
+                f"at position {first + 1} and" if other is not None else "at another position and"
+            )
             raise ValueError(
                 f"no document with clicks was shown {also} at position {k + 1} "
-                f"({int(B[first, k])} were shown at both); use fewer n_positions, or a log in which "
-                "documents change their positions."
+                f"({int(B[first, k])} were shown at both); use fewer n_positions, or a log in "
+                "which documents change their positions."
             )
 
 

@@ -49,13 +49,13 @@ class Categories(NamedTuple):
     """A categorical feature: the number of the category of each row, and the number of all."""
 
     codes: NDArray[np.uint16]
-    count: int
+    n: int
 
     def beside(self, X: Any, rows: Integers) -> Any:
         """Return some rows of X with one more column per category, as a copy."""
         unit = np.ones(rows.size, dtype=X.dtype)
         at = np.arange(rows.size), self.codes[rows].astype(np.int64)
-        columns = sp.csr_array((unit, at), shape=(rows.size, self.count))
+        columns = sp.csr_array((unit, at), shape=(rows.size, self.n))
         if sp.issparse(X):
             return sp.csr_array(sp.hstack([X[rows], columns]))
         return np.hstack([X[rows], columns.toarray()])
@@ -85,10 +85,10 @@ class NativeMatrix(Matrix):
         kept = columns if self.columns is None else self.columns[columns]
         return replace(self, view=self.view.take_columns(columns, threads), columns=kept)
 
-    def with_categories(self, codes: NDArray[np.uint16], count: int) -> "NativeMatrix":
+    def with_categories(self, codes: NDArray[np.uint16], n: int) -> "NativeMatrix":
         """Return X with one more column per category, without a copy of X."""
         return replace(
-            self, view=self.view.coded(codes, count), categories=Categories(codes, count)
+            self, view=self.view.coded(codes, n), categories=Categories(codes, n)
         )
 
     def arranged(self, pairs: PairCounts) -> PairCounts:
