@@ -5,9 +5,10 @@
 
 Each set is divided into five folds by query. Sessions show the ten best documents by one feature,
 the one that ranks better than three quarters of the features. Clicks follow the position-based
-model with the bias exponents 0.5, 1 and 1.5, and three seeds. Every learner gets the same clicks and the
-same parameters; NDCG@10 is by the labels of the held-out fold. "recovered" is the share of the
-difference between naive clicks and full labels. --quick has one fold and one seed.
+model with the bias exponents 0.5, 1 and 1.5, and three seeds. Every learner gets the same clicks
+and the same parameters; NDCG@10 is by the labels of the held-out fold. "recovered" is the share of
+the difference between naive clicks and full labels. --quick has one fold and one seed. --cost
+measures what positions add to a fit.
 """
 
 import argparse

@@ -54,8 +54,9 @@ MODULES_OF_A_FIT = 25
 MODULES_OF_SERVING = 40
 
 # Public functions that take parameters one by one, as make_classification and enet_path of
-# scikit-learn do. So do the constructors of estimators.
+# scikit-learn do. So do the constructors of estimators, and of data with one array per column.
 MANY_PARAMETERS = {
+    "marginrank.data.ranking_data.RankingData.__init__",
     "marginrank.data.synthetic.make_ranking",
     "marginrank.selection.paths.linear_path",
     "marginrank.selection.paths.sparse_path",

@@ -17,13 +17,11 @@ ATTRACTION = 0.1 + 0.9 * (2.0**Y - 1) / (2.0 ** Y.max() - 1)
 
 def expected():
     total = 0.0
-    for q in np.unique(QID):
-        rows = np.flatnonzero(QID == q)
+    sessions = np.bincount(QID[LOG.document[LOG.position == 1]], minlength=40)
+    for q, rows in enumerate(np.arange(len(Y)).reshape(40, 10)):
         best = rows[np.argsort(-NEW[rows], kind="stable")]
-        total += np.sum(ATTRACTION[best] / np.arange(1, 11)) * np.mean(
-            np.bincount(QID[LOG.document[LOG.position == 1]], minlength=40)[q] / LOG.n_sessions
-        )
-    return total
+        total += sessions[q] * np.sum(ATTRACTION[best] / np.arange(1, 11))
+    return total / LOG.n_sessions
 
 
 @each("method", ["ips", "snips", "dr"])

@@ -73,9 +73,7 @@ def with_category(
         np.append(knots.starts, knots.n_columns + own.n_columns),
         np.append(knots.categorical, own.categorical),
     )
-    both = HatCodes(
-        np.hstack([codes.codes, column.codes]), np.hstack([codes.steps, column.steps])
-    )
+    both = HatCodes(np.hstack([codes.codes, column.codes]), np.hstack([codes.steps, column.steps]))
     return joined, both
 
 

@@ -87,9 +87,7 @@ class NativeMatrix(Matrix):
 
     def with_categories(self, codes: NDArray[np.uint16], n: int) -> "NativeMatrix":
         """Return X with one more column per category, without a copy of X."""
-        return replace(
-            self, view=self.view.coded(codes, n), categories=Categories(codes, n)
-        )
+        return replace(self, view=self.view.coded(codes, n), categories=Categories(codes, n))
 
     def arranged(self, pairs: PairCounts) -> PairCounts:
         return cast(PairSet, pairs).bundled()
