@@ -1,5 +1,7 @@
 """Team-draft interleaving of two rankings, and the test of its outcome."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 

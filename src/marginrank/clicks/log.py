@@ -1,5 +1,7 @@
 """ClickLog: documents that were shown in sessions, with their positions and clicks."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +54,7 @@ class ClickLog:
         position: Any,
         click: Any,
         propensity: Any = None,
-    ) -> "ClickLog":
+    ) -> ClickLog:
         """Return a log of checked columns; raise ValueError if one is wrong."""
         _, numbers = np.unique(np.asarray(session), return_inverse=True)
         log = cls(

@@ -1,5 +1,7 @@
 """Clicks that another ranking of the logged documents would have got, estimated from a log."""
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import numpy as np

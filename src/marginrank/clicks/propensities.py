@@ -5,6 +5,8 @@ k and k', its click rates there differ only by how often the positions are exami
 sum of click rates at k over all documents that were shown at both, and B[k, k'] their number.
 """
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Simulated clicks on judged documents, to test a set-up before there are logs."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

@@ -128,7 +128,9 @@ class RankingData(AlignedWhenUnpickled):
             for name, weights in (("sample_weight", sample_weight), ("cost", cost))
         )
         self.query_weight = weights_by_query(query_weight, self.queries)
-        self.position, self.context = check_positions(position, context, n)
+        self.position = self.context = None
+        if position is not None or context is not None:
+            self.position, self.context = check_positions(position, context, n)
         names = columns_of(X) if feature_names is None else feature_names
         self.feature_names = check_texts(
             names, "feature_names", self.n_features, "one name per feature"
