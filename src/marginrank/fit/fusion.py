@@ -26,7 +26,8 @@ from marginrank.models.fusion_model import (
     query_feature_values,
     signal_scores,
 )
-from marginrank.models.parameters import FusionDeclaration, recorded_parameters
+from marginrank.models.fusion_parameters import FusionDeclaration
+from marginrank.models.parameters import recorded_parameters
 
 # Metrics that are sums over documents of gain × discount(rank).
 SUMS = (ndcg, dcg, precision, recall)
