@@ -5,7 +5,12 @@
 MARGINRANK_DATA names a folder with cranfield/ (cran.all.1400.gz, cran.qry.gz, qrels.txt.gz). The
 signals are BM25 of title and body, latent semantic analysis, and the word vectors in the wheel of
 WordLlama (pip install wordllama). Weights are fitted to 25 and to 112 queries and evaluated on all
+<<<<<<< HEAD
 others, with 2 and 4 signals. Differences are paired over the splits, standard errors in brackets.
+=======
+others, with 2 and 4 signals. Differences are paired over the splits, with standard errors in
+brackets.
+>>>>>>> fusion
 """
 
 import argparse
