@@ -19,7 +19,8 @@ from marginrank.objective.pair_sets import PairCounts
 from marginrank.operators.native import native_matrix
 from marginrank.operators.torch.documents import ScoreLoss
 from marginrank.operators.torch.features import DenseFeatures
-from marginrank.operators.torch.matrix import TorchDesign, TorchLoss, TorchMatrix, _Plans
+from marginrank.operators.torch.matrix import TorchDesign, TorchLoss, TorchMatrix
+from marginrank.operators.torch.plans import Plans
 
 BATCH_ENTRIES = 1 << 24  # of the comparisons of documents that are made at a time
 
@@ -66,7 +67,7 @@ class Swx:
             size = weight * ((above[0] + below[0]) * (1 + s.abs()) ** 2).to(torch.float64)
             by_query[numbers, 1:] = size.sum(1)[:, None]
             _put(slopes, places, 2 * weight * (won - lost))
-        return ScoreLoss(by_query, slopes, scores)
+        return ScoreLoss.of(by_query, slopes, scores)
 
     def hess_vec(self, state: Tensor, u: Tensor) -> Tensor:
         """Return H u."""
@@ -111,7 +112,7 @@ class SwxMatrix(TorchMatrix):
         """Bring X to a device, as float32."""
         where = torch.device(device)
         X = torch.as_tensor(np.array(data.X, dtype=np.float32), device=where)
-        return cls(SingleFeatures(X), native_matrix(data), _Plans(where))
+        return cls(SingleFeatures(X), native_matrix(data), Plans(where, has_triton=False))
 
     def design(self, pairs: PairCounts, threads: int) -> SwxDesign:
         """Return X with the documents of a set of pairs as its rows."""

@@ -30,8 +30,10 @@ void set_documents(Documents& problem, Index n_rows, std::size_t n_documents,
   problem.query_weight = query_weight.data();
   problem.margin = margin ? margin->data() : nullptr;
   for (std::size_t m = 0; m < pieces.shape(0); ++m) {
-    require(pieces(m, 2) == 1.0 || pieces(m, 2) == 2.0, "a piece has power 1 or 2");
-    problem.pieces.push_back({pieces(m, 0), pieces(m, 1), static_cast<int>(pieces(m, 2))});
+    const double power = pieces(m, 2);
+    require(power == kLogistic || power == 1.0 || power == 2.0,
+            "a piece has power 1 or 2, or 0 for the logistic function");
+    problem.pieces.push_back({pieces(m, 0), pieces(m, 1), static_cast<int>(power)});
   }
 }
 
@@ -53,6 +55,14 @@ void set_ranks(PairProblem& problem, const std::optional<Array2<Level>>& ranks) 
     require(0 <= piece.first_rank && piece.first_rank < piece.last_rank && piece.last_rank <= rank,
             "ranks must be columns of preferred and other");
   }
+}
+
+// Sums over levels need hinge terms; listed pairs may have one smooth piece instead.
+void check_powers(const Documents& problem, bool is_listed) {
+  const auto is_smooth = [](const Piece& p) { return p.power == kLogistic; };
+  const auto smooth = std::count_if(problem.pieces.begin(), problem.pieces.end(), is_smooth);
+  require(smooth == 0 || (is_listed && problem.pieces.size() == 1),
+          "the pieces have power 1 or 2, unless a loss on listed pairs is one smooth piece");
 }
 
 void check_levels(const PairProblem& problem) {
@@ -117,6 +127,7 @@ Pairs Pairs::of_levels(Index n_rows, Array1<Index> offsets, std::optional<Array1
   require(width > 0, "width must be positive");
   problem.width = width;
   set_ranks(problem, ranks);
+  check_powers(problem, false);
   check_levels(problem);
   return Pairs(n_rows, PairKernel(std::move(problem)),
                keep(offsets, rows, level, n_levels, query_weight, preferred, other, margin));
@@ -129,6 +140,7 @@ Pairs Pairs::of_list(Index n_rows, Array1<Index> offsets, std::optional<Array1<I
   problem.incidence = &nb::cast<const Incidence&>(incidence);
   const auto l = static_cast<std::size_t>(problem.incidence->n_documents());
   set_documents(problem, n_rows, l, offsets, rows, query_weight, margin, pieces);
+  check_powers(problem, true);
   check_partners(problem);
   return Pairs(n_rows, ListedKernel(std::move(problem)),
                keep(offsets, rows, incidence, query_weight, margin));

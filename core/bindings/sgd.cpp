@@ -65,6 +65,8 @@ Index run(SgdState& state, const Matrix& X, const Pairs& pairs, const Pairs& cur
   check_vector(weight, n_queries, "weight must have one entry per query");
   require(curved.same_queries(pairs) && curved.kernel().index() == pairs.kernel().index(),
           "curved and pairs must have the same documents");
+  require(!pairs.documents().is_smooth() && !curved.documents().is_smooth(),
+          "steps need a loss of hinge terms");
   require(state.n_features == X.n_columns(),
           "the matrix and the state must have the same number of features");
   for (std::size_t k = 0; k < order.size(); ++k) {

@@ -9,10 +9,13 @@
 
 namespace marginrank {
 
+// The "power" of a smooth piece, log(1 + exp(theta - t)), which only listed pairs have.
+constexpr int kLogistic = 0;
+
 struct Piece {
   double coefficient;
   double theta;
-  int power;  // 1 or 2
+  int power;  // 1 or 2 for max(0, theta - t)^power; or kLogistic
   // The columns first_rank .. last_rank of the pair weights that it has; one, if all weigh 1.
   int first_rank = 0, last_rank = 1;
 };
@@ -43,6 +46,8 @@ struct Documents {
   Index n_documents() const { return offsets[n_queries]; }
   Range documents(Index q) const { return {offsets[q], offsets[q + 1]}; }
   Index row(Index document) const { return rows ? rows[document] : document; }
+  // Whether the loss is one smooth piece, not a sum of hinge terms.
+  bool is_smooth() const { return pieces.front().power == kLogistic; }
   Index n_curved() const {
     return std::count_if(pieces.begin(), pieces.end(), [](const Piece& p) { return p.power == 2; });
   }

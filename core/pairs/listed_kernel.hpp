@@ -2,8 +2,9 @@
 //
 // Each document gathers from its partners. Every sum belongs to one document and runs in the order
 // of its partners, so nothing is scattered and the result does not depend on the threads. A pair is
-// visited from both of its sides, and whether it is active is recomputed from the scores: that
-// costs less than storing it.
+// visited from both of its sides. Whether a hinge term is active is recomputed from the scores:
+// that costs less than storing it. The curvature of a smooth term takes an exponential: it is
+// stored.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "base/parallel.hpp"
 #include "pairs/documents.hpp"
 #include "pairs/incidence.hpp"
+#include "pairs/logistic.hpp"
 #include "pairs/scratch.hpp"
 
 namespace marginrank {
@@ -27,6 +29,7 @@ struct ListedProblem : Documents {
     return incidence->partners(first + document, side);
   }
   Range partners(Range documents) const { return incidence->partners(shifted(documents)); }
+  Range partners() const { return partners(Range{0, n_documents()}); }
   void prefetch_partners(Range documents) const { incidence->prefetch(shifted(documents)); }
 
  private:
@@ -37,8 +40,11 @@ struct ListedProblem : Documents {
 // Unset for queries without pairs; NaN, which makes no pair active, where scores are not finite.
 struct ListedPoint {
   Buffer<double> key;
+  Buffer<double> curvature;  // of a smooth piece, by partner; times the weight of the pair
 
-  explicit ListedPoint(const ListedProblem& problem) : key(problem.n_documents()) {}
+  explicit ListedPoint(const ListedProblem& problem)
+      : key(problem.n_documents()),
+        curvature(problem.is_smooth() ? problem.partners().size() : 0) {}
 };
 
 class ListedKernel {
@@ -46,9 +52,12 @@ class ListedKernel {
   using Point = ListedPoint;
   static constexpr Index kBlock = 256;         // documents that a thread takes at a time
   static constexpr Index kPrefetched = 16384;  // partners; more would not stay in cache
+  static constexpr double kFunctionError = 4.0;  // of an exponential or logarithm, in last places
 
   explicit ListedKernel(ListedProblem problem)
-      : problem_(std::move(problem)), incidence_(*problem_.incidence) {}
+      : problem_(std::move(problem)),
+        incidence_(*problem_.incidence),
+        first_partner_(problem_.partners().first) {}
 
   const ListedProblem& problem() const { return problem_; }
   bool has_pairs(Index q) const {
@@ -70,7 +79,9 @@ class ListedKernel {
     }
     const double weight = problem_.query_weight[q];
     const QueryLoss loss = sum_documents<QueryLoss>(docs, scratch.threads, [&](Index i) {
-      return loss_of(i, point.key.at(i), z[i - docs.first]);
+      double& slope = z[i - docs.first];
+      return problem_.is_smooth() ? smooth_loss_of(i, point, slope)
+                                  : loss_of(i, point.key.at(i), slope);
     });
     for (Index k = 0; k < docs.size(); ++k) z[k] *= weight;
     return {weight * std::max(loss.value, 0.0), weight * loss.value_size, weight * loss.slope_size};
@@ -132,6 +143,13 @@ class ListedKernel {
   // make the same comparison, so they agree whatever the rounding.
   template <class F>
   void for_each_curvature(Index i, const ListedPoint& point, F&& f) const {
+    if (problem_.is_smooth()) {
+      const Range partners = problem_.partners(Range{i, i + 1});
+      for (Index k = partners.first; k < partners.last; ++k) {
+        f(incidence_.step(k), point.curvature[k - first_partner_]);
+      }
+      return;
+    }
     const double* key = point.key.at(i);
     for (const Piece& piece : problem_.pieces) {
       if (piece.power != 2) continue;
@@ -168,8 +186,7 @@ class ListedKernel {
       sums.weight += weight;
       sums.slack += weight * missing;
       sums.squares += weight * missing * missing;
-      const double reach = std::abs(piece.theta) + std::abs(incidence_.margin(k)) +
-                           std::abs(key[0]) + std::abs(key[incidence_.step(k)]);
+      const double reach = reach_of(piece, key, k);
       sums.reach += weight * reach;
       sums.slack_reach += weight * missing * reach;
     }
@@ -199,6 +216,36 @@ class ListedKernel {
     return loss;
   }
 
+  // The same for a smooth piece; also keeps the curvature of each pair.
+  QueryLoss smooth_loss_of(Index i, ListedPoint& point, double& slope) const {
+    const Piece& piece = problem_.pieces.front();
+    const double* key = point.key.at(i);
+    QueryLoss loss;
+    slope = 0;
+    for (const Side side : {Side::preferred, Side::other}) {
+      const bool preferred = side == Side::preferred;
+      const Range partners = problem_.partners(i, side);
+      for (Index k = partners.first; k < partners.last; ++k) {
+        const double weight = piece.coefficient * incidence_.weight(k);
+        const LogisticTerm term = logistic_term(slack(piece, side, key, k), preferred);
+        const double reach = reach_of(piece, key, k);
+        point.curvature[k - first_partner_] = weight * term.curvature;
+        slope += preferred ? -weight * term.slope : weight * term.slope;
+        loss.slope_size += weight * (kFunctionError * term.slope + term.curvature * reach);
+        if (!preferred) continue;
+        loss.value += weight * term.value;
+        loss.value_size += weight * (kFunctionError * term.value + term.slope * reach);
+      }
+    }
+    return loss;
+  }
+
+  // The magnitude of the terms of a slack.
+  double reach_of(const Piece& piece, const double* key, Index k) const {
+    return std::abs(piece.theta) + std::abs(incidence_.margin(k)) + std::abs(key[0]) +
+           std::abs(key[incidence_.step(k)]);
+  }
+
   // False if a score is not finite.
   bool set_keys(Range docs, const double* s, ListedPoint& point) const {
     double finite = 0;
@@ -209,6 +256,10 @@ class ListedKernel {
     }
     if (finite == 0.0) return true;
     std::fill_n(point.key.at(docs.first), docs.size(), std::nan(""));
+    if (problem_.is_smooth()) {
+      const Range partners = problem_.partners(docs);
+      std::fill_n(point.curvature.at(partners.first - first_partner_), partners.size(), 0.0);
+    }
     return false;
   }
 
@@ -235,6 +286,7 @@ class ListedKernel {
 
   ListedProblem problem_;
   const Incidence& incidence_;
+  Index first_partner_;  // of the documents of the problem
 };
 
 }  // namespace marginrank

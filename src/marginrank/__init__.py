@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from marginrank.estimators import (
         AdditiveRankSVM,
         AdditiveRankSVMCV,
+        FusionRanker,
         KernelRankSVM,
         QueryScaler,
         RankSVM,
@@ -46,6 +47,7 @@ __all__ = [
     "AdditiveRankSVM",
     "AdditiveRankSVMCV",
     "ClickLog",
+    "FusionRanker",
     "Iteration",
     "KernelRankSVM",
     "LinearScorer",

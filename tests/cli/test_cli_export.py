@@ -17,7 +17,7 @@ from marginrank import (
     load_model,
     make_ranking,
 )
-from marginrank.models import LinearModel
+from marginrank.models import FusionModel, LinearModel, write_model
 from marginrank.models.json_model import write
 
 
@@ -248,3 +248,88 @@ def test_hostile_names_of_a_model_file(run, tmp_path):
     result = exported(run, tmp_path / "model.json", "--to", "sqlite", *arguments)
     assert result["verification"]["reordered_queries"] == 0
     assert result["verification"]["largest_difference"] < 1e-12
+
+
+# Fusion models
+
+
+@pytest.fixture
+def fusion_json(tmp_path):
+    path = tmp_path / "fusion.json"
+    write_model(FusionModel(("bm25", "dense"), [0.25, 0.75], "rrf"), path)
+    return path
+
+
+def test_fusion_models(run, tmp_path, fusion_json):
+    out = tmp_path / "pipeline.json"
+    result = exported(run, fusion_json, "--to", "opensearch", "--out", out)
+    assert result["files"] == [str(out), str(tmp_path / "pipeline.search.json")]
+    assert result["signals"] == {"bm25": 0.25, "dense": 0.75}
+    (processor,) = json.loads(out.read_text())["phase_results_processors"]
+    settings = processor["score-ranker-processor"]["combination"]
+    assert settings["parameters"]["weights"] == [0.25, 0.75]
+    text = run("export", fusion_json, "--to", "qdrant", "--out", tmp_path / "q").stdout
+    assert re.search(r"weight of dense +0\.75", text)
+
+
+def test_signals_are_renamed(run, tmp_path, fusion_json):
+    names = tmp_path / "names.json"
+    names.write_text('{"bm25": "bm25(title)", "dense": "closeness(field, embedding)"}')
+    out = tmp_path / "hybrid.profile"
+    run("export", fusion_json, "--to", "vespa", "--out", out, "--names", names)
+    assert "reciprocal_rank(bm25(title), 60.0) * 0.25" in out.read_text()
+    assert "rank-profile hybrid " in out.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--to", "weaviate"], "weaviate cannot run normalizer='rrf'"),
+        (["--to", "python"], "'python' does not fuse results"),
+        (["--to", "qdrant", "--offset", "1"], "--offset does not apply to fusion models"),
+        (["--to", "qdrant", "--verify", "TEST"], "--verify does not apply to fusion models"),
+    ],
+)
+def test_fusion_models_that_are_not_exported(
+    run, tmp_path, fusion_json, test_txt, arguments, message
+):
+    arguments = [str(test_txt) if word == "TEST" else word for word in arguments]
+    done = run("export", fusion_json, *arguments, "--out", tmp_path / "out", code=2)
+    assert message in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Return the arguments of fuse: two runs of eight queries, and their judgments."""
+    qrels = {f"q{k}": {f"d{k % 3}": 1} for k in range(8)}
+    dense = {q: {"d0": 0.1, "d1": 0.2, "d2": 0.3} | dict.fromkeys(qrels[q], 0.9) for q in qrels}
+    bm25 = {q: {"d0": 3.0, "d1": 2.0, "d2": 1.0} for q in qrels}
+    for name, content in {"bm25": bm25, "dense": dense, "qrels": qrels}.items():
+        (tmp_path / name).write_text(json.dumps(content))
+    return [tmp_path / "bm25", tmp_path / "dense", "--qrels", tmp_path / "qrels"]
+
+
+def test_fuse_writes_the_settings_of_an_engine(run, tmp_path, runs):
+    model, out = tmp_path / "fusion.json", tmp_path / "pipeline.json"
+    target = ["--to", "opensearch", "--out", out]
+    result = json.loads(run("fuse", *runs, "--model", model, *target, "--json").stdout)
+    assert result["files"] == [str(out), str(tmp_path / "pipeline.search.json")]
+    written = out.read_bytes()
+    assert exported(run, model, *target)["signals"] == result["weights"]
+    assert out.read_bytes() == written
+    ranker = load_model(model)
+    assert ranker.export(tmp_path / "python.json", "opensearch")[0] == str(tmp_path / "python.json")
+    assert (tmp_path / "python.json").read_bytes() == written
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--to", "opensearch"], "--to and --out belong together"),
+        (["--out", "x"], "--to and --out belong together"),
+        (["--to", "solr", "--out", "x"], "'solr' does not fuse results"),
+    ],
+)
+def test_fuse_rejects_targets_before_the_fit(run, runs, arguments, message):
+    assert message in run("fuse", *runs, *arguments, code=2).stderr

@@ -8,7 +8,7 @@ import pytest
 
 import marginrank
 
-TRAINING = ["train", "train-sparse", "train-additive", "train-online", "tune"]
+TRAINING = ["train", "train-sparse", "train-additive", "train-online", "tune", "fuse"]
 COMMANDS = [
     *TRAINING,
     "predict",

@@ -175,7 +175,13 @@ def test_flags_without_meaning_are_refused(refused, tmp_path, flags, sentence):
             "--solver 'fenchel' does not support --loss 'squared_hinge' with a penalty (--C, no "
             "--radius); ",
         ),
-        (("--loss", "hinge"), "--loss 'hinge' has no solver with a penalty"),
+        (
+            ("--loss", "hinge", "--solver", "fenchel", "--radius", "1"),
+            "--solver 'fenchel' does not support --loss 'hinge' in an l1 ball",
+        ),
+        (("--objective", "ndcg"), "--objective 'ndcg' must be"),
+        (("--objective", "ndcg@5", "--pair-cost", "gain"), "--objective 'ndcg@5' cannot be"),
+        (("--objective", "ndcg@5", "--path", "5", "--valid", "v.txt"), "--objective"),
         (("--radius", "0"), "--radius 0"),
         (("--radius", "1", "--l1-ratio", "0.5"), "--l1-ratio 0.5 cannot be combined with --radius"),
         (("--l1-ratio", "1.5"), "--l1-ratio 1.5 must be a number from 0 to 1"),

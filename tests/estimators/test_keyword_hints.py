@@ -28,10 +28,17 @@ def test_fit(model, keyword, hint):
 
 
 @pytest.mark.parametrize("keyword", ["eval_set", "eval_qid", "eval_group"])
-@pytest.mark.parametrize("model", [RankSVM(), AdditiveRankSVM(), KernelRankSVM(), RankSVMCV()])
+@pytest.mark.parametrize("model", [AdditiveRankSVM(), KernelRankSVM(), RankSVMCV()])
 def test_fits_without_validation_data(model, keyword):
     with pytest.raises(TypeError, match=f"{keyword}.*SGDRankSVM.fit"):
         model.fit(X, y, **{keyword: [(X, y)]})
+
+
+def test_validation_data_of_pyterrier_is_ignored():
+    """PyTerrier passes it to every learner of form="ltr"."""
+    plain = RankSVM().fit(X, y, group=[3])
+    model = RankSVM().fit(X, y, group=[3], eval_set=[(X, y)], eval_group=[[3]])
+    assert (model.coef_ == plain.coef_).all()
 
 
 @pytest.mark.parametrize(

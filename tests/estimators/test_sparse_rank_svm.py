@@ -5,14 +5,27 @@ import pytest
 import scipy.sparse as sp
 from helpers.brute_force import explicit_pairs
 from helpers.objectives import make_objective
+from helpers.oracle import SparseOracle
 from helpers.plain_defaults import plain_problem, plain_sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from marginrank import RankingData, RankSVM, SparseRankSVM, StopReason, load_model, make_ranking
+from marginrank import (
+    RankingData,
+    RankSVM,
+    SparseRankSVM,
+    StopReason,
+    load_model,
+    make_ranking,
+    sparse_path,
+)
+from marginrank.fit import rounds
+from marginrank.fit.linear import make_objective as objective_of
 from marginrank.fit.sparse import SparseParameters, first_C
+from marginrank.metrics import ndcg
+from marginrank.metrics.ranking import ranks
 from marginrank.objective.losses import LOSSES
 
 X, Y, QID = make_ranking(30, (5, 25), 6, random_state=0)
@@ -164,7 +177,8 @@ def test_certified_optimum_of_mq2008(mq2008, mq2008_differences, radius, loss):
     assert value - bound <= 1e-6 * bound
     # Features without a value in the data, and those the ball leaves no room for.
     assert np.all(model.coef_[np.ptp(X, axis=0) == 0] == 0)
-    objective = plain_problem(radius=radius, loss=loss).objective(RankingData(X, y, qid))
+    parameters = plain_problem(radius=radius, loss=loss)
+    objective = objective_of(RankingData(X, y, qid), parameters)
     pull = np.abs(objective.at(finer.coef_).gradient)
     left_out = pull < 0.99 * pull.max()
     assert radius > 4 or left_out.any()
@@ -217,7 +231,7 @@ def test_without_a_C_it_is_a_multiple_of_the_first_that_matters(tmp_path):
     model = SparseRankSVM().fit(1e-3 * X, y, qid=qid)
     assert model.sparsity_ > 0
     scaled = X / X.std(axis=0)
-    first = first_C(SparseParameters(C=1.0).objective(RankingData(scaled, y, qid)))
+    first = first_C(objective_of(RankingData(scaled, y, qid), SparseParameters(C=1.0)))
     assert pytest.approx(50 * first) == model.C_
     with pytest.warns(UserWarning, match="weights are zero"):
         assert SparseRankSVM(C=model.C_ / 51).fit(X, y, qid=qid).sparsity_ == 0
@@ -244,3 +258,58 @@ def test_a_C_that_nobody_gave_is_not_blamed():
     X, y, qid = make_ranking(10, 10, 4, random_state=0)
     with pytest.raises(ValueError, match=r"\bC\b.*scale"):
         SparseRankSVM(scale=None).fit(1e-150 * X, y, qid=qid)
+
+
+def test_an_ndcg_objective_without_an_l1_term_is_that_of_a_rank_svm():
+    for k in (3, 10):
+        options = {"C": 5.0, "objective": f"ndcg@{k}", "tol": 1e-10}
+        sparse = plain_sparse(l1_ratio=0.0, **options).fit(X, Y, qid=QID)
+        dense = RankSVM(normalization="pairs", **options).fit(X, Y, qid=QID)
+        assert sparse.n_rounds_ == dense.n_rounds_ > 1
+        np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-4)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+def test_the_second_problem_of_an_ndcg_objective_over_explicit_pairs(loss, monkeypatch):
+    """Its weights come from the ranks of the first solution, and sum to the same."""
+    k, C = 3, 20.0
+    first = plain_sparse(C=C, loss=loss, pair_cost="ndcg", tol=1e-8).fit(X, Y, qid=QID)
+    monkeypatch.setattr(rounds, "MOST_ROUNDS", 2)
+    model = plain_sparse(C=C, loss=loss, objective=f"ndcg@{k}", tol=1e-8).fit(X, Y, qid=QID)
+    assert model.n_rounds_ == 2
+    rank = ranks(first.coef_ @ X.T, qid=QID)
+    discount = np.where(rank <= k, 1.0 / np.log2(1.0 + rank), 0.0)
+    pairs = explicit_pairs(Y, QID)
+    i, j = pairs.preferred, pairs.other
+    gains = {q: np.sort(2.0 ** Y[q == QID] - 1.0)[::-1][:k] for q in np.unique(QID)}
+    ideal = {q: g @ (1.0 / np.log2(np.arange(2, g.size + 2))) for q, g in gains.items()}
+    weight = (2.0 ** Y[i] - 2.0 ** Y[j]) * (discount[i] + discount[j])
+    pairs.weight = weight / [ideal[q] for q in QID[i]]
+    pairs.weight /= pairs.weight.sum()
+    judge = SparseOracle(X, pairs, LOSSES[loss], C, l1=1.0)
+    assert model.history_[-1].objective == pytest.approx(float(judge.solution[1]), rel=1e-6)
+
+
+def test_an_ndcg_objective_ranks_the_training_queries_better_than_the_fixed_cost(tmp_path):
+    X, y, qid = make_ranking(30, (5, 25), 6, noise=2.0, random_state=0)
+    fixed, model = (
+        SparseRankSVM(**one).fit(X, y, qid=qid)
+        for one in ({"pair_cost": "ndcg"}, {"objective": "ndcg@5"})
+    )
+    of_fixed, of_model = (
+        ndcg(y, one.predict(X), qid=qid, k=5, ties="average") for one in (fixed, model)
+    )
+    assert of_model > of_fixed
+    assert not hasattr(fixed, "n_rounds_")
+    model.save(tmp_path / "model.json")
+    loaded = load_model(tmp_path / "model.json")
+    assert (loaded.objective, loaded.n_rounds_) == ("ndcg@5", model.n_rounds_)
+
+
+def test_the_hinge_loss_is_certified_and_sparse():
+    model = plain_sparse(C=5.0, loss="hinge").fit(X, Y, qid=QID)
+    assert model.stop_reason_ is StopReason.CERTIFIED
+    assert model.gap_ <= 1e-6 * model.objective_
+    assert 0 < model.sparsity_ < 1
+    path = sparse_path(X, Y, qid=QID, loss="hinge", n_points=4, parameter="radius")
+    assert np.all(path.gaps <= 1e-4 * path.objectives)

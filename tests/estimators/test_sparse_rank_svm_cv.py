@@ -194,7 +194,6 @@ def test_a_file_holds_the_last_fit(model, tmp_path):
         ({"rule": "two_se"}, "rule='two_se' must be"),
         ({"tol": 0.0}, "tol=0.0 must be"),
         ({"scoring": "fun"}, "metric 'fun' is not known"),
-        ({"loss": "hinge"}, "no solver with a penalty"),
         ({"parameter": "radius", "l1_ratio": 0.5}, "l1_ratio=0.5 "),
     ],
 )

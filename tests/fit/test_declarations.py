@@ -9,6 +9,7 @@ import pytest
 
 from marginrank import (
     AdditiveRankSVM,
+    FusionRanker,
     KernelRankSVM,
     RankSVM,
     RankSVMCV,
@@ -20,6 +21,7 @@ from marginrank import (
 )
 from marginrank._utils.parameters import ParameterError, declared
 from marginrank.additive.fit import AdditiveParameters
+from marginrank.fit.fusion import FusionParameters
 from marginrank.fit.linear import Parameters
 from marginrank.fit.online_learner import OnlineParameters
 from marginrank.fit.sparse import SparseParameters
@@ -28,8 +30,8 @@ from marginrank.models.parameters import ESTIMATOR_ONLY, MARGINS, PAIR_COSTS, Li
 from marginrank.objective.losses import LOSSES
 from marginrank.solvers import solver_names
 
-KINDS = (Parameters, SparseParameters, OnlineParameters)
-ESTIMATORS = (RankSVM, SparseRankSVM, SGDRankSVM)
+KINDS = (Parameters, SparseParameters, OnlineParameters, FusionParameters)
+ESTIMATORS = (RankSVM, SparseRankSVM, SGDRankSVM, FusionRanker)
 
 
 def defaults(kind):
@@ -65,7 +67,9 @@ def test_the_kernel_estimator_has_the_parameters_of_the_linear_one():
 def test_paths_have_the_defaults_of_sparse_models(function):
     shown = inspect.signature(function).parameters
     expected = defaults(SparseParameters)
-    for name in set(expected) - {"C", "radius", "tol", "solver", "variant", "device"}:
+    # As below for the objective.
+    others = {"C", "radius", "tol", "objective", "solver", "variant", "device"}
+    for name in set(expected) - others:
         assert shown[name].default == expected[name]
 
 
@@ -105,8 +109,6 @@ def test_help_names_what_there_is_to_choose_from(kind):
     for name, parameter in declared(kind).items():
         assert parameter.help.endswith("."), name
         choices = {*parameter.constraint.names(), *functions.get(name, ())}
-        if name == "loss" and kind is SparseParameters:
-            choices -= {"hinge"}  # which has no sparse solver
         assert all(choice in parameter.help for choice in choices), name
 
 

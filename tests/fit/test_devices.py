@@ -9,14 +9,25 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from marginrank import RankingData, RankSVM, SparseRankSVM, load_model, make_ranking
+from marginrank import (
+    AdditiveRankSVM,
+    KernelRankSVM,
+    RankingData,
+    RankSVM,
+    RankSVMCV,
+    SparseRankSVM,
+    SparseRankSVMCV,
+    load_model,
+    make_ranking,
+)
 from marginrank.fit import inputs
-from marginrank.fit.inputs import device_name, matrix_on
+from marginrank.fit.inputs import device_name, matrix_on, scores_on_device
 from marginrank.fit.linear import Parameters, make_objective
+from marginrank.metrics import ndcg, pairwise_accuracy
 from marginrank.objective.losses import LOSSES
 from marginrank.operators.native import NativeMatrix
 from marginrank.operators.torch.documents import DeviceDocuments
-from marginrank.operators.torch.matrix import TorchMatrix
+from marginrank.operators.torch.matrix import TorchDesign, TorchMatrix
 
 X, Y, QID = make_ranking(40, (2, 20), 6, random_state=0)
 DATA = RankingData(X, Y, QID)
@@ -112,6 +123,82 @@ def test_a_tensor_is_used_where_it_is():
     assert matrix.features.X.data_ptr() == tensor.data_ptr()
     assert isinstance(matrix_on(DATA, None, tensor), NativeMatrix)
     assert isinstance(matrix_on(DATA, None, None), NativeMatrix)
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        RankSVMCV(Cs=[0.01, 0.1, 1.0], cv=3, tol=1e-5),
+        SparseRankSVMCV(n_points=3, cv=2),
+    ],
+    ids=["linear", "sparse"],
+)
+def test_searches_find_the_same_on_a_device(search):
+    expected = search.fit(DATA).cv_results_["mean_test_score"]
+    found = search.set_params(device="cpu").fit(DATA)
+    np.testing.assert_allclose(found.cv_results_["mean_test_score"], expected, atol=1e-3)
+    assert found.best_estimator_.device == "cpu"
+
+
+def test_problems_share_products_on_the_device(monkeypatch):
+    """The native kernels only have the last fit's evaluation; all folds are in each product."""
+    shared = []
+    dots = TorchDesign.dots
+
+    def counted(self, vs):
+        shared.append(len(vs))
+        return dots(self, vs)
+
+    monkeypatch.setattr(TorchDesign, "dots", counted)
+    RankSVMCV(Cs=[0.1, 1.0], cv=3, tol=1e-4, device="cpu", refit=False).fit(DATA)
+    assert max(shared) == 3
+
+
+def test_kernels_on_a_device():
+    some = slice(60)
+    expected = KernelRankSVM(C=1.0).fit(X[some], Y[some], qid=QID[some])
+    found = KernelRankSVM(C=1.0, device="cpu").fit(X[some], Y[some], qid=QID[some])
+    assert found.objective_ == pytest.approx(expected.objective_, rel=2e-6)
+
+
+def test_models_without_a_device_say_why():
+    with pytest.raises(TypeError, match="'device'; its fit needs the native kernels"):
+        AdditiveRankSVM(device="cuda")
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr", "whole numbers"])
+def test_predictions_on_the_device_of_a_tensor(layout):
+    model = RankSVM(C=0.1).fit(np.round(X), Y, qid=QID)
+    tensor = torch.as_tensor(np.round(X))
+    if layout == "csr":
+        tensor = tensor.to_sparse_csr()
+    elif layout == "whole numbers":
+        tensor = tensor.to(torch.int32)
+    found = scores_on_device(tensor, model.coef_)
+    assert found.dtype == torch.float64
+    np.testing.assert_allclose(found.numpy(), model.predict(np.round(X)), rtol=1e-12, atol=1e-12)
+
+
+class OnGpu:
+    """The part of a tensor on a GPU that metrics read: NumPy cannot convert it."""
+
+    is_cuda = True
+
+    def __init__(self, values):
+        self.values = values
+
+    def cpu(self):
+        return torch.as_tensor(self.values)
+
+    def __array__(self, *args, **kwargs):
+        raise TypeError("a tensor on a GPU is no array")
+
+
+def test_metrics_take_scores_of_a_device():
+    scores = X[:, 0]
+    for metric in (ndcg, pairwise_accuracy):
+        expected = metric(Y, scores, qid=QID)
+        assert metric(OnGpu(Y), OnGpu(scores), qid=OnGpu(QID)) == expected
 
 
 class FakeTensor:

@@ -80,6 +80,23 @@ def test_listed_pairs_have_the_errors_of_labels():
     np.testing.assert_allclose(listed, model.coef_stderr(X, Y, qid=QID), rtol=1e-9)
 
 
+def test_listed_margins_have_the_errors_and_the_scores_of_margins_by_label():
+    i, j = np.nonzero((QID[:, None] == QID) & (Y[:, None] > Y))
+    listed = {"pairs": np.column_stack([i, j]), "pair_margin": (Y[i] - Y[j]).astype(float)}
+    by_label = RankSVM(C=0.1, margin="label", tol=1e-12).fit(X, Y, qid=QID)
+    by_pair = RankSVM(C=0.1, tol=1e-12).fit(X, qid=QID, **listed)
+    expected = by_label.coef_stderr(X, Y, qid=QID)
+    np.testing.assert_allclose(by_pair.coef_stderr(X, qid=QID, **listed), expected, rtol=1e-6)
+    found, wanted = (
+        by_pair.leave_one_out(X, qid=QID, **listed),
+        by_label.leave_one_out(X, Y, qid=QID),
+    )
+    np.testing.assert_allclose(found.scores, wanted.scores, rtol=1e-6, atol=1e-9)
+    assert found.loss == pytest.approx(wanted.loss, rel=1e-8)
+    with pytest.raises(TypeError, match="memory_limit"):
+        by_pair.coef_stderr(X, qid=QID, memory_limit="1GB", **listed)
+
+
 def assert_like_bootstrap(data, **parameters):
     model = RankSVM(n_jobs=1, **parameters).fit(data)
     found, expected = model.coef_stderr(data), bootstrap(data, model)

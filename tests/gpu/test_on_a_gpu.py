@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import torch
 from helpers.torch_problems import both, make_data, relative_error
 
-from marginrank import RankingData, RankSVM, SparseRankSVM, make_ranking
+from marginrank import RankingData, RankSVM, RankSVMCV, SparseRankSVM, make_ranking
 from marginrank.fit import inputs
 from marginrank.fit.inputs import choose_pairs, matrix_on, objective_on
 from marginrank.objective.losses import LOSSES
@@ -100,7 +100,36 @@ def test_a_tensor_is_used_where_it_is():
     expected = RankSVM(C=0.01).fit(X, y, qid=qid)
     assert found.objective_ == pytest.approx(expected.objective_, rel=2e-6)
     assert found.gap_ <= 1e-6 * found.objective_
-    np.testing.assert_array_equal(found.predict(tensor), found.predict(X))
+    scores = found.predict(tensor)
+    assert scores.device == tensor.device
+    np.testing.assert_allclose(scores.cpu().numpy(), found.predict(X), rtol=1e-12, atol=1e-12)
+    labels, queries = (torch.as_tensor(values, device="cuda") for values in (y, qid))
+    assert found.score(tensor, labels, qid=queries) == pytest.approx(found.score(X, y, qid=qid))
+
+
+def test_a_search_on_a_gpu():
+    X, y, qid = make_ranking(200, 30, 10, dtype=np.float32, random_state=0)
+    found, expected = (
+        RankSVMCV(n_points=3, cv=3, device=device).fit(X, y, qid=qid) for device in ("cuda", None)
+    )
+    np.testing.assert_allclose(
+        found.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"], atol=1e-3
+    )
+
+
+@pytest.mark.parametrize("k", [5, "l"])
+def test_fused_kernels_have_the_bits_of_the_operations(k):
+    data = make_data(k, 20_000, 200, layout=np.float32)
+    chosen = choose_pairs(data, LOSSES["huber"])
+    points = [
+        objective_on(data, chosen, matrix=TorchMatrix.of(data, "cuda:0", has_triton=fused)).at(W)
+        for fused in (True, False)
+    ]
+    scores = points[0].scores
+    fused, plain = (point.objective.at(W, scores) for point in points)
+    assert fused.losses == plain.losses
+    assert torch.equal(fused.score_gradient, plain.score_gradient)
+    assert torch.equal(fused.hess_vec_scores(scores), plain.hess_vec_scores(scores))
 
 
 @pytest.mark.parametrize("estimator", [RankSVM(loss="hinge"), SparseRankSVM(radius=0.5)])

@@ -337,3 +337,65 @@ def _group_socp(oracle):
         b.append(np.zeros(1 + sizes[k]))
         cones.append(clarabel.SecondOrderConeT(1 + int(sizes[k])))
     return _solve(P, q, sp.vstack(A), np.concatenate(b), cones)[:n] * unit
+
+
+@dataclass
+class SparseOracle(Oracle):
+    """Σ c ℓ(t) + l1 ‖w‖₁ + l2 ½‖w‖² where ‖w‖₁ ≤ radius, and w ≥ 0 if `positive`."""
+
+    l1: float = 0.0
+    l2: float = 0.0
+    radius: float = np.inf
+    positive: bool = False
+
+    def value(self, w):
+        """Return F(w)."""
+        w = np.asarray(w, dtype=LONG)
+        loss = self.cost @ self._loss(self.differences @ w - self.shift)
+        return loss + LONG(self.l1) * np.abs(w).sum() + LONG(self.l2) * (w @ w) / 2
+
+    @cached_property
+    def solution(self):
+        """Bounds on F* by others: nothing is known from below."""
+        found = [np.zeros(self.differences.shape[1])]
+        w = _sparse_qp(self)
+        if np.isfinite(w).all():
+            size = float(np.abs(w).sum())
+            w = np.maximum(w, 0.0) if self.positive else w
+            found.append(w * min(1.0, self.radius / size) if size > 0 else w)
+            found.append(np.where(np.abs(found[-1]) > 1e-9 * size, found[-1], 0.0))
+        return LONG(0), min(self.value(w) for w in found)
+
+
+def _sparse_qp(oracle):
+    """Minimise over the parts w = u − v and two slacks a pair: squares, and multiples."""
+    theta, width = oracle._kink
+    D, cost = oracle.differences.astype(float), oracle.cost.astype(float)
+    p, n = D.shape
+    units = 1.0 / np.where(D.any(axis=0), np.abs(D).max(axis=0), 1.0)  # of the weights
+    size = 1.0 / float(cost.sum())  # of the objective
+    square = np.zeros(p) if width == 0 else 2 * cost * size
+    linear = cost * size * (1.0 if width == 0 else 2 * width)
+    linear = linear if np.isfinite(width) else np.full(p, 1e6)
+    ridge = oracle.l2 * size * np.diag(units**2)
+    P = sp.block_diag([np.block([[ridge, -ridge], [-ridge, ridge]]), sp.diags_array(square),
+                       sp.csc_array((p, p))])  # fmt: skip
+    l1 = oracle.l1 * size * units
+    q = np.concatenate([l1, l1, np.zeros(p), linear])
+    eye, none = sp.eye_array(p), sp.csc_array((p, p))
+    scaled = D * units
+    A = [
+        sp.hstack([-scaled, scaled, none if width == 0 else -eye, -eye]),
+        -sp.eye_array(2 * n + 2 * p),
+    ]
+    b = [-(theta + oracle.shift.astype(float)), np.zeros(2 * n + 2 * p)]
+    if np.isfinite(oracle.radius):
+        largest = units.max()
+        A.append(np.concatenate([units, units, np.zeros(2 * p)])[None] / largest)
+        b.append([oracle.radius / largest])
+    if oracle.positive:
+        A.append(sp.eye_array(n, 2 * n + 2 * p, k=n))
+        b.append(np.zeros(n))
+    b = np.concatenate(b)
+    x = _solve(P, q, sp.vstack(list(map(sp.csc_array, A))), b, [clarabel.NonnegativeConeT(len(b))])
+    return (x[:n] - x[n : 2 * n]) * units

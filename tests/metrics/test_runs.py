@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from marginrank import RankingData
+from marginrank import RankingData, load_run
 from marginrank.metrics import compare, compare_runs, evaluate_run, ndcg
 
 NAMES = {
@@ -129,6 +129,12 @@ def test_frames_and_ranx_are_taken_as_they_are():
     assert evaluate_run(frame, judged).means == expected
     theirs = evaluate_run(ranx.Run(run), ranx.Qrels(qrels)).means  # queries in another order
     assert theirs == pytest.approx(expected, rel=1e-12)
+    assert load_run(ranx.Run(run)) == load_run(frame) == load_run(run)
+    joined = RankingData.from_runs({"a": ranx.Run(run)}, ranx.Qrels(qrels))
+    assert joined.n_documents == RankingData.from_runs({"a": run}, qrels).n_documents > 0
+    vespa = frame.set_axis(["query_id", "doc_id", "relevance_score"], axis=1)  # pyvespa's names
+    labels = judged.rename(columns={"relevance": "relevance_label"})
+    assert evaluate_run(vespa, labels).means == expected
     with pytest.raises(ValueError, match=r"run has no column 'docno'"):
         evaluate_run(frame.rename(columns={"docno": "text"}), judged)
     with pytest.raises(ValueError, match=r"row 1 of run repeats document 'd1'"):

@@ -34,6 +34,7 @@ IN_TESTS = {
     "dask": "helpers.dask_backend:DaskParts",
     "scaled torch": "helpers.scaled_backend:on_torch",
     "dask with torch": "helpers.dask_backend:TorchParts",
+    "torch with triton": "helpers.triton_backend:on_cpu",
     "curves": "helpers.curve_backend:lines",
 }
 BACKENDS_TO_TEST = [*BACKENDS, *IN_TESTS]
@@ -74,10 +75,17 @@ def pytest_generate_tests(metafunc):
     # Workers with PyTorch have fits of their own in tests/dask/test_dask_devices.py.
     of_fits = [backend for backend in BACKENDS_TO_TEST if backend != "dask with torch"]
     if "problem" in names:
-        metafunc.parametrize(("backend", "problem"), cells, indirect=True)
+        marked = [pytest.param(*cell, marks=marks_of(cell[0])) for cell in cells]
+        metafunc.parametrize(("backend", "problem"), marked, indirect=True)
     elif "backend" in names:
         backends = of_fits if test.endswith("works_on_it") else BACKENDS_TO_TEST
-        metafunc.parametrize("backend", backends, indirect=True)
+        marked = [pytest.param(backend, marks=marks_of(backend)) for backend in backends]
+        metafunc.parametrize("backend", marked, indirect=True)
+
+
+def marks_of(backend):
+    """Return the mark of a backend that takes minutes: Triton's interpreter."""
+    return [pytest.mark.triton] if backend == "torch with triton" else []
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.brute_force import explicit_pairs
 from helpers.objectives import make_objective
 
 from marginrank import RankingData, make_ranking
@@ -211,18 +212,37 @@ def test_a_million_features(regularizer):
 # FenchelRank
 
 
-def test_fenchel_obeys_the_bound_of_the_paper():
+@pytest.mark.parametrize("variant", ["plain", "short"])
+def test_fenchel_obeys_the_bound_of_the_paper(variant):
     """ε-accurate after at most 16 r²/ε − 1 iterations, for features in [0, 1]."""
     radius, max_iter = 4.0, 700
     objective = random_objective(60, 15, 10)
     optimum = proximal_newton(objective, L1Ball(radius), tol=1e-11).objective
     # With fewer iterations the weights 0 would obey the bound, too.
     assert 16 * radius**2 / (max_iter + 1) < objective.at_zero().value - optimum
-    result = fenchel(objective, L1Ball(radius), tol=1e-9, max_iter=max_iter)
+    result = fenchel(objective, L1Ball(radius), variant=variant, tol=1e-9, max_iter=max_iter)
     assert len(result.history) == max_iter
     for line in result.history:
         assert line.objective - optimum <= 16 * radius**2 / (line.iteration + 1)
         assert line.objective - optimum <= line.gap + 1e-12
+
+
+@pytest.mark.parametrize("loss", SMOOTH, ids=lambda loss: loss.name)
+def test_a_short_step_is_that_of_the_paper_over_explicit_pairs(loss):
+    X, y, qid = make_ranking(5, 8, 4, random_state=0)
+    objective = make_objective(RankingData(X, y, qid), loss, normalization="pairs", ridge=0.0)
+    pairs = explicit_pairs(y, qid)
+    K = X[pairs.preferred] - X[pairs.other]
+    p, radius = len(K), 5.0
+    w = fenchel(objective, L1Ball(radius), variant="short", max_iter=3, tol=1e-12).w
+    d = -loss.derivative(K @ w) / p
+    g = d @ K
+    j = np.argmax(np.abs(g))
+    b = radius * np.sign(g[j]) * np.eye(4)[j] - w
+    step = d @ K @ b / (loss.largest_curvature / p * np.sum((K @ b) ** 2))
+    assert 0.0 < step < 1.0
+    found = fenchel(objective, L1Ball(radius), variant="short", w0=w, max_iter=1, tol=1e-12).w
+    np.testing.assert_allclose(found, w + step * b, rtol=1e-10, atol=1e-14)
 
 
 @pytest.mark.parametrize("variant", ["plain", "away", "pairwise"])

@@ -21,6 +21,7 @@ GROUPS: dict[str, dict[str, type[CommandFlags]]] = {
         "train-sparse": training.TrainSparseFlags,
         "train-additive": training.TrainAdditiveFlags,
         "train-online": training.TrainOnlineFlags,
+        "fuse": commands.FuseFlags,
     },
     "Use and evaluate models": {
         "evaluate": commands.EvaluateFlags,

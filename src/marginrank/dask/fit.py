@@ -128,8 +128,7 @@ def fit_on_dask(
 
 def check_for_dask(parameters: AnyParameters) -> None:
     """Raise ValueError for parameters that are not supported on a cluster."""
-    if isinstance(parameters, Parameters):
-        check_not_ndcg(parameters.objective, "dask")
+    check_not_ndcg(parameters.objective, "dask")
 
 
 def progress_on_dask(client: Client, loaded: LoadedParts, tol: float) -> StreamProgress:

@@ -115,7 +115,6 @@ def make_problems(
     parts: Sequence[Part], parameters: Parameters | SparseParameters, labels: Any
 ) -> list[Problem]:
     """Return one problem per part, without C and normalization, which need totals of all."""
-    margin = {"margin": parameters.margin} if isinstance(parameters, Parameters) else {}
     problems = []
     for part in parts:
         assert part.data is not None
@@ -125,9 +124,9 @@ def make_problems(
             get_loss(parameters.loss),
             pair_selection=parameters.pair_selection,
             pair_cost=parameters.pair_cost,
+            margin=parameters.margin,
             propensity=part.propensity,
             labels=labels,
-            **margin,
         )
         preferences.pairs.check_overflow()
         problems.append(Problem(part.data, *preferences, device=parameters.device))

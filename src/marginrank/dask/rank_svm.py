@@ -228,6 +228,8 @@ feature_names_in_
         pair_weight: Any = None,
         pair_margin: Any = None,
         memory_limit: Any = None,
+        eval_set: Any = None,
+        eval_group: Any = None,
         client: Any = None,
         partitions: str = "as_is",
     ) -> Self:
@@ -246,7 +248,7 @@ feature_names_in_
             Weights of the queries, repeated for each document.
         propensity : str, or Dask series or array, optional
             Probability that a document was examined.
-        group, position, context, pairs, pair_weight, pair_margin, memory_limit
+        group, position, context, pairs, pair_weight, pair_margin, memory_limit, eval_set, eval_group
             Not supported: they need data in one process.
         client : distributed.Client, optional
             The cluster; by default the current client of this process.
@@ -267,6 +269,8 @@ feature_names_in_
             pair_weight=pair_weight,
             pair_margin=pair_margin,
             memory_limit=memory_limit,
+            eval_set=eval_set,
+            eval_group=eval_group,
         )
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
         columns = {"y": y, "qid": qid, **weights, "propensity": propensity}
@@ -283,9 +287,9 @@ class DaskSparseRankSVM(DaskRanker, SparseRankSVM):
 
     Parameters
     ----------
-    radius, C, l1_ratio, positive, loss, solver, variant, tol, max_iter, pair_selection, \
-pair_cost, normalization, scale, device, warm_start, verbose, random_state
-        As for :class:`~marginrank.SparseRankSVM`.
+    radius, C, l1_ratio, positive, objective, loss, solver, variant, tol, max_iter, \
+pair_selection, pair_cost, normalization, scale, device, warm_start, verbose, random_state
+        As for :class:`~marginrank.SparseRankSVM`; `objective` must be "pairs".
     n_jobs : int, default=None
         Threads of the client, for samples; workers have their own threads.
 

@@ -21,8 +21,8 @@ ByDocument = dict[str, dict[str, float]]
 # Columns as PyTerrier, ir_measures, pyvespa and ranx name them.
 QUERY_COLUMNS = ("qid", "query_id", "q_id", "query")
 DOCUMENT_COLUMNS = ("docno", "doc_id", "docid", "document")
-SCORE_COLUMNS = ("score",)
-LABEL_COLUMNS = ("label", "relevance", "rel")
+SCORE_COLUMNS = ("score", "relevance_score")
+LABEL_COLUMNS = ("label", "relevance", "rel", "relevance_label")
 
 
 class JudgedDocuments(NamedTuple):
@@ -91,8 +91,13 @@ def judged_documents(
 
 def top_documents(run: ByDocument, depth: int) -> ByDocument:
     """Return the `depth` best documents of each query; ties are broken by descending id."""
+    return {query: dict(list(own.items())[:depth]) for query, own in best_first(run).items()}
+
+
+def best_first(run: ByDocument) -> ByDocument:
+    """Return each query's documents by descending score; ties are broken by descending id."""
     return {
-        query: dict(sorted(scores.items(), key=lambda item: (item[1], item[0]))[: -depth - 1 : -1])
+        query: dict(sorted(scores.items(), key=lambda item: (item[1], item[0]), reverse=True))
         for query, scores in run.items()
     }
 

@@ -76,6 +76,11 @@ def _check_no_dates(X: Any) -> None:
             )
 
 
+def from_device(values: Any) -> Any:
+    """Return a tensor of a GPU as an array, and anything else unchanged."""
+    return values.cpu().numpy() if getattr(values, "is_cuda", False) else values
+
+
 def real_array(
     values: Any, name: str, wrong_type: type[Exception] = ValueError, *, missing: bool = False
 ) -> NDArray[Any]:
@@ -83,6 +88,7 @@ def real_array(
 
     Missing values other than NaN become NaN with `missing` and otherwise raise ValueError.
     """
+    values = from_device(values)
     if missing and np.ma.is_masked(values):
         values = _unmasked(values)
     try:

@@ -4,6 +4,7 @@ from marginrank.estimators.additive_rank_svm import AdditiveRankSVM
 from marginrank.estimators.additive_rank_svm_cv import AdditiveRankSVMCV
 from marginrank.estimators.cross_validation import cross_validate_ranking
 from marginrank.estimators.folding import as_linear_model
+from marginrank.estimators.fusion_ranker import FusionRanker
 from marginrank.estimators.kernel_rank_svm import KernelRankSVM
 from marginrank.estimators.loading import load_model
 from marginrank.estimators.query_scaler import QueryScaler
@@ -17,6 +18,7 @@ from marginrank.estimators.sparse_rank_svm_cv import SparseRankSVMCV
 __all__ = [
     "AdditiveRankSVM",
     "AdditiveRankSVMCV",
+    "FusionRanker",
     "KernelRankSVM",
     "QueryScaler",
     "RankSVM",

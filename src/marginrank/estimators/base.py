@@ -22,9 +22,11 @@ from marginrank._utils.types import Floats, Integers
 from marginrank._utils.user_warnings import warn_caller
 from marginrank.data import RankingData
 from marginrank.data.ranking_data import check_beside_data
-from marginrank.data.validation import check_finite
+from marginrank.data.validation import check_finite, from_device
 from marginrank.estimators.input import (
     KeywordArguments,
+    check_features_of_fit,
+    check_tensor,
     documents_to_score,
     feature_names_of,
     features_of,
@@ -40,7 +42,7 @@ from marginrank.estimators.input import (
 from marginrank.export.exporting import export_files, name_for, write_files
 from marginrank.export.names import Names
 from marginrank.export.sums import Model
-from marginrank.fit.inputs import is_path, open_documents
+from marginrank.fit.inputs import is_path, open_documents, scores_on_device
 from marginrank.fit.scaling import effect_message
 from marginrank.fit.stream_progress import StreamProgress, Watch
 from marginrank.metrics import pairwise_accuracy
@@ -89,7 +91,7 @@ class BaseRanker(KeywordArguments, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_documents,)
-            The scores.
+            The scores; a tensor on the device of X if a linear model scores a tensor on a GPU.
         """
         self._require_model()
         return self._scores(X)
@@ -121,7 +123,7 @@ class BaseRanker(KeywordArguments, BaseEstimator):
             check_beside_data(qid=qid, group=group)
             qid = X.qid
         X, values = take_columns(X, qid=qid)
-        scores = self.predict(X)
+        scores = from_device(self.predict(X))
         group = one_query_if_forgotten(self, scores.size, qid, group)
         return ranks(scores, qid=values["qid"], group=group, n_jobs=self.n_jobs)
 
@@ -151,7 +153,7 @@ class BaseRanker(KeywordArguments, BaseEstimator):
             check_beside_data(y=y, qid=qid, group=group, sample_weight=sample_weight)
             y, qid, sample_weight = X.y, X.qid, X.sample_weight
         X, values = take_columns(X, y=y, qid=qid, sample_weight=sample_weight)
-        scores = self.predict(X)
+        scores = from_device(self.predict(X))
         group = one_query_if_forgotten(self, scores.size, qid, group)
         return pairwise_accuracy(values.pop("y"), scores, **values, group=group, n_jobs=self.n_jobs)
 
@@ -292,6 +294,12 @@ class LinearRanker(BaseRanker):
     """A ranker with the scores Xw, with w in ``coef_``."""
 
     def _scores(self, X: Any) -> Floats:
+        if is_tensor(X) and X.device.type != "cpu":
+            check_tensor(X, "X")
+            check_features_of_fit(self, X)
+            on_device = scores_on_device(X, self.coef_)
+            if bool(on_device.sum().isfinite()):
+                return on_device  # type: ignore[no-any-return]
         X_checked, matrix = documents_to_score(self, X)
         threads = effective_threads(self.n_jobs)
         scores: Floats = matrix.dot(self.coef_, None, threads)

@@ -59,6 +59,9 @@ class KernelRankSVM(BaseRanker):
         Divisors of the features before the kernel is computed, as in
         :class:`~marginrank.RankSVM`. Features are not centered, which makes no difference to "rbf"
         and "laplacian". "auto" is None for a precomputed kernel, and "standard" for others.
+    device : None, "cpu", "cuda" or "cuda:1", default=None
+        Device of the linear fit, as in :class:`~marginrank.RankSVM`; kernels and their
+        eigenvectors are computed on the host. It is not saved.
     random_state : int, RandomState instance or None, default=0
         Seed of the landmarks, and of the samples of "newton".
 
@@ -125,6 +128,7 @@ n_features_in_, feature_names_in_
         margin: Any = "unit",
         normalization: str = "query",
         scale: Any = AUTO,
+        device: str | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: Any = 0,
@@ -189,7 +193,7 @@ n_features_in_, feature_names_in_
     def _parameters(self) -> Parameters:
         """Return the parameters of the linear fit to the mapped documents."""
         own = {name: getattr(self, name) for name in declared(LinearDeclaration)}
-        return Parameters(**own | {"scale": self._scale()})
+        return Parameters(**own | {"scale": self._scale(), "device": self.device})
 
     def _set_model(self, model: KernelModel) -> None:
         self.dual_coef_ = model.dual_coef

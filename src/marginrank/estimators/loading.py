@@ -4,11 +4,12 @@ import os
 from typing import Any
 
 from marginrank.estimators.additive_rank_svm import AdditiveRankSVM
+from marginrank.estimators.fusion_ranker import FusionRanker
 from marginrank.estimators.kernel_rank_svm import KernelRankSVM
 from marginrank.estimators.rank_svm import RankSVM
 from marginrank.estimators.sgd_rank_svm import SGDRankSVM
 from marginrank.estimators.sparse_rank_svm import SparseRankSVM
-from marginrank.models import json_model, kernel_model, read_model
+from marginrank.models import fusion_model, json_model, kernel_model, read_model
 
 # Values of the field "estimator" of a model file.
 LINEAR: dict[str, Any] = {kind.__name__: kind for kind in (RankSVM, SGDRankSVM, SparseRankSVM)}
@@ -16,7 +17,7 @@ LINEAR: dict[str, Any] = {kind.__name__: kind for kind in (RankSVM, SGDRankSVM, 
 
 def load_model(
     path: str | os.PathLike[str], format: str | None = None
-) -> RankSVM | SGDRankSVM | SparseRankSVM | AdditiveRankSVM | KernelRankSVM:
+) -> RankSVM | SGDRankSVM | SparseRankSVM | AdditiveRankSVM | KernelRankSVM | FusionRanker:
     """Load a model file; no code in it is ever executed.
 
     Parameters
@@ -30,7 +31,7 @@ def load_model(
 
     Returns
     -------
-    RankSVM, SGDRankSVM, SparseRankSVM, AdditiveRankSVM or KernelRankSVM
+    RankSVM, SGDRankSVM, SparseRankSVM, AdditiveRankSVM, KernelRankSVM or FusionRanker
         A fitted model. From a file of marginrank, its predictions are bitwise equal to the saved
         model's. Other formats hold weights only, so parameters have their defaults.
 
@@ -58,6 +59,8 @@ def load_model(
         return KernelRankSVM.from_kernel_model(kernel_model.read(path))
     if format in (None, "json") and json_model.is_additive_model(path):
         return AdditiveRankSVM.from_additive_model(json_model.read_additive(path))
+    if format in (None, "json") and fusion_model.is_fusion_model(path):
+        return FusionRanker.from_fusion_model(fusion_model.read(path))
     model = read_model(path, format)
     loaded: RankSVM | SGDRankSVM | SparseRankSVM = LINEAR[model.estimator].from_linear_model(model)
     return loaded

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypedDict, TypeVar, Unpack
 
 from numpy.typing import ArrayLike
 
@@ -19,6 +19,35 @@ from marginrank.fit.linear import Parameters, fit_linear
 from marginrank.fit.query_influence import LeaveOneOut, coef_stderr, leave_one_out
 
 Result = TypeVar("Result")
+
+
+class FitArguments(TypedDict, total=False):
+    """The arguments of :meth:`RankSVM.fit` about queries, weights and pairs."""
+
+    qid: ArrayLike | None
+    group: ArrayLike | None
+    sample_weight: ArrayLike | None
+    query_weight: ArrayLike | None
+    propensity: ArrayLike | None
+    pairs: Any
+    pair_weight: ArrayLike | None
+    pair_margin: ArrayLike | None
+
+
+def _by_role(
+    *,
+    qid: Any = None,
+    group: Any = None,
+    sample_weight: Any = None,
+    query_weight: Any = None,
+    position: Any = None,
+    context: Any = None,
+    **pairs: Any,
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Return the arguments about queries, about weights and positions, and about pairs."""
+    weights = {"sample_weight": sample_weight, "query_weight": query_weight}
+    weights |= {"position": position, "context": context}
+    return {"qid": qid, "group": group}, weights, pairs
 
 
 class RankSVM(BatchRanker):
@@ -43,7 +72,8 @@ class RankSVM(BatchRanker):
         documents have so far. The weights with the best NDCG on the training queries are kept.
     loss : {"squared_hinge", "hinge", "huber", "logistic"}, default="squared_hinge"
         ℓ(t) = max(0, 1 − t)²; max(0, 1 − t); the squared hinge made linear below t = 0; or
-        log(1 + exp(−t)), as in RankNet, to within 0.01. ``"logistic@0.001"`` is within 0.001.
+        log(1 + exp(−t)), as in RankNet. The latter is exact on listed `pairs`, and within 0.01
+        on pairs from labels; ``"logistic@0.001"`` is within 0.001.
     solver : {"auto", "newton", "tron", "smoothing", "ocas", "bmrm"}, default="auto"
         "auto" is "newton", or "smoothing" for the hinge loss. For reference there are "tron" (Lee
         and Lin, 2014) for smooth losses, and the bundle methods "ocas" and "bmrm" for the hinge
@@ -191,6 +221,8 @@ class RankSVM(BatchRanker):
         pair_weight: ArrayLike | None = None,
         pair_margin: ArrayLike | None = None,
         memory_limit: int | float | str | None = None,
+        eval_set: Any = None,
+        eval_group: Any = None,
     ) -> Self:
         """Fit the weights.
 
@@ -236,45 +268,32 @@ class RankSVM(BatchRanker):
             Maximum memory of the process in bytes, or a size such as "2GB", for a store whose X is
             larger: X is then read from disk in every pass, and the optimum is the same. By default
             a store is read from disk if it does not fit in free memory.
+        eval_set, eval_group : any
+            Ignored, because the fit has no early stopping. PyTerrier passes both, in
+            ``pt.ltr.apply_learned_model(RankSVM(), form="ltr")``.
 
         Returns
         -------
         RankSVM
             The fitted estimator.
         """
-        self._fit(
-            X,
-            y,
+        queries, weights, pairs_given = _by_role(
             qid=qid,
             group=group,
-            memory_limit=memory_limit,
-            weights={
-                "sample_weight": sample_weight,
-                "query_weight": query_weight,
-                "position": position,
-                "context": context,
-            },
-            pairs={
-                "pairs": pairs,
-                "pair_weight": pair_weight,
-                "pair_margin": pair_margin,
-                "propensity": propensity,
-            },
+            sample_weight=sample_weight,
+            query_weight=query_weight,
+            position=position,
+            context=context,
+            propensity=propensity,
+            pairs=pairs,
+            pair_weight=pair_weight,
+            pair_margin=pair_margin,
         )
+        self._fit(X, y, **queries, memory_limit=memory_limit, weights=weights, pairs=pairs_given)
         return self
 
     def coef_stderr(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        qid: ArrayLike | None = None,
-        group: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        query_weight: ArrayLike | None = None,
-        propensity: ArrayLike | None = None,
-        pairs: Any = None,
-        pair_weight: ArrayLike | None = None,
+        self, X: Any, y: ArrayLike | None = None, **arguments: Unpack[FitArguments]
     ) -> Floats:
         """Return the standard error of each weight, clustered by query.
 
@@ -284,8 +303,11 @@ class RankSVM(BatchRanker):
 
         Parameters
         ----------
-        X, y, qid, group, sample_weight, query_weight, propensity, pairs, pair_weight
-            The arguments of :meth:`fit`, with X in memory.
+        X, y
+            As in :meth:`fit`, with X in memory.
+        **arguments
+            The other arguments of :meth:`fit`: qid, group, sample_weight, query_weight,
+            propensity, pairs, pair_weight and pair_margin.
 
         Returns
         -------
@@ -314,26 +336,10 @@ class RankSVM(BatchRanker):
         >>> bool(abs(model.coef_ / error).max() > 2)
         True
         """
-        weights = {"sample_weight": sample_weight, "query_weight": query_weight}
-        return self._influence(
-            coef_stderr,
-            X,
-            {"y": y, "qid": qid, "group": group, **weights},
-            {"pairs": pairs, "pair_weight": pair_weight, "propensity": propensity},
-        )
+        return self._influence(coef_stderr, X, y, arguments)
 
     def leave_one_out(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        qid: ArrayLike | None = None,
-        group: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        query_weight: ArrayLike | None = None,
-        propensity: ArrayLike | None = None,
-        pairs: Any = None,
-        pair_weight: ArrayLike | None = None,
+        self, X: Any, y: ArrayLike | None = None, **arguments: Unpack[FitArguments]
     ) -> LeaveOneOut:
         """Return estimates of the scores and the loss from leave-one-query-out models.
 
@@ -343,8 +349,11 @@ class RankSVM(BatchRanker):
 
         Parameters
         ----------
-        X, y, qid, group, sample_weight, query_weight, propensity, pairs, pair_weight
-            The arguments of :meth:`fit`, with X in memory.
+        X, y
+            As in :meth:`fit`, with X in memory.
+        **arguments
+            The other arguments of :meth:`fit`: qid, group, sample_weight, query_weight,
+            propensity, pairs, pair_weight and pair_margin.
 
         Returns
         -------
@@ -368,20 +377,15 @@ class RankSVM(BatchRanker):
         >>> ndcg(y, left_out.scores, qid=qid) < ndcg(y, model.predict(X), qid=qid)
         True
         """
-        weights = {"sample_weight": sample_weight, "query_weight": query_weight}
-        return self._influence(
-            leave_one_out,
-            X,
-            {"y": y, "qid": qid, "group": group, **weights},
-            {"pairs": pairs, "pair_weight": pair_weight, "propensity": propensity},
-        )
+        return self._influence(leave_one_out, X, y, arguments)
 
     def _influence(
-        self, function: Callable[..., Result], X: Any, given: dict[str, Any], pairs: dict[str, Any]
+        self, function: Callable[..., Result], X: Any, y: Any, arguments: FitArguments
     ) -> Result:
         """Return the result of `function` for the arguments of the fit and the fitted model."""
         model = self.to_linear_model()
-        y, group = labels_or_zeros(pairs["pairs"], X, given["y"], given["qid"], given["group"])
-        data = training_data(X, **{**given, "y": y, "group": group}, n_jobs=self.n_jobs)
+        queries, weights, pairs = _by_role(**arguments)
+        y, queries["group"] = labels_or_zeros(pairs.get("pairs"), X, y, **queries)
+        data = training_data(X, y=y, **queries, **weights, n_jobs=self.n_jobs)
         check_features_of_fit(self, data)
         return function(data, model, **pair_options(data, **pairs))

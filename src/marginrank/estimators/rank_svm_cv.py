@@ -61,9 +61,12 @@ class RankSVMCV(SearchRanker, LinearRanker):
         grid of C; with `Cs`, it is "none".
     solver, max_iter, pair_selection, pair_cost, margin, n_jobs
         As in :class:`~marginrank.RankSVM`.
+    device : None, "cpu", "cuda" or "cuda:1", default=None
+        Device to compute on; None is the native kernels. All values of C and all folds are columns
+        of one product with X there. See docs/gpu.md.
     tol : float, default=1e-6
-        Relative distance of each fit to its optimum. Often 1e-4 selects the same parameters, or
-        others that are as good, in less time.
+        Relative distance of the last fit to its optimum. The fits to folds stop at 1e-5 or at
+        `tol`, whichever is larger: closer fits would not change the selection.
     verbose : int, default=0
         If positive, print one line per fit to a fold, and one per iteration of the last fit.
     random_state : int, RandomState instance or None, default=0
@@ -125,6 +128,7 @@ n_features_in_, feature_names_in_
         margin: Any = "unit",
         normalization: Any = "auto",
         scale: Any = "auto",
+        device: str | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: Any = 0,
@@ -136,7 +140,7 @@ n_features_in_, feature_names_in_
         axes = {name: _values(getattr(self, name), Cs) for name in self._searched}
         first = {name: values[0] for name, values in axes.items()}
         base = Parameters(**self._fixed(field.name for field in fields(Parameters)), **first)
-        return SearchSpace(base, axes, Cs, self.n_points, search_tol=self.tol)
+        return SearchSpace(base, axes, Cs, self.n_points)
 
 
 def _values(value: Any, Cs: Any) -> list[Any]:

@@ -39,13 +39,18 @@ class SparseRankSVM(BatchRanker):
         ``RankSVM(C=C, normalization="pairs")``.
     positive : bool, default=False
         Whether weights must be non-negative.
-    loss : {"squared_hinge", "huber", "logistic"}, default="squared_hinge"
-        As in :class:`~marginrank.RankSVM`; there is no sparse solver for the hinge loss.
+    objective : {"pairs", "ndcg@k"}, default="pairs"
+        As in :class:`~marginrank.RankSVM`. With the Huber loss and "truncated_gradient" it is
+        RSRank (Sun et al., 2009).
+    loss : {"squared_hinge", "hinge", "huber", "logistic"}, default="squared_hinge"
+        As in :class:`~marginrank.RankSVM`. The hinge loss needs "proximal_newton", which minimizes
+        smoothed losses.
     solver : {"proximal_newton", "fenchel", "truncated_gradient"}, default="proximal_newton"
         "proximal_newton" is fast on all kinds of data; "fenchel" is FenchelRank (Lai et al., 2013)
         and needs a radius; "truncated_gradient" is TGRank, its baseline, and needs a penalty.
-    variant : {"plain", "away", "pairwise"}, default="plain"
-        Steps of "fenchel": as published, or one of two variants with linear convergence.
+    variant : {"plain", "short", "away", "pairwise"}, default="plain"
+        Steps of "fenchel": as published; the paper's alternative, shorter and without a line
+        search; or one of two variants with linear convergence.
     tol : float, default=1e-6
         Relative distance to the optimal objective, (F − F*) / F*, which is always certified. If F*
         may be zero, the distance is relative to a millionth of the loss at w = 0.
@@ -72,7 +77,7 @@ class SparseRankSVM(BatchRanker):
         F(w), in either form.
     gap_ : float
         Certified upper bound on F(w) − F*, by Fenchel duality.
-    scale_, stop_reason_, n_iter_, history_, n_pairs_, support_pairs_, \
+    scale_, stop_reason_, n_iter_, n_rounds_, history_, n_pairs_, support_pairs_, \
 position_effect_, contexts_, n_features_in_, feature_names_in_
         As in :class:`~marginrank.RankSVM`.
 
@@ -111,6 +116,7 @@ position_effect_, contexts_, n_features_in_, feature_names_in_
         C: float | None = None,
         l1_ratio: float = 1.0,
         positive: bool = False,
+        objective: str = "pairs",
         loss: str = "squared_hinge",
         solver: str = "proximal_newton",
         variant: str = "plain",

@@ -43,7 +43,8 @@ class SparseRankSVMCV(SearchRanker, LinearRanker):
     rule : {"best", "one_se"}, default="best"
         Select the highest mean, or the sparsest model whose mean is within one standard error of
         the best.
-    l1_ratio, positive, loss, max_iter, pair_selection, pair_cost, normalization, scale, n_jobs
+    l1_ratio, positive, loss, max_iter, pair_selection, pair_cost, normalization, scale, device, \
+n_jobs
         As in :class:`~marginrank.SparseRankSVM`. A scale is computed from the training documents
         of each fit, without the held-out ones.
     tol : float, default=1e-6
@@ -96,6 +97,7 @@ support_pairs_, n_features_in_, feature_names_in_
         pair_cost: Any = None,
         normalization: str = "pairs",
         scale: Any = "standard",
+        device: str | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: Any = 0,

@@ -33,7 +33,7 @@ ROWS = 1_000  # documents at a time: kernels take memory for each document and l
 TABLE = "documents"
 FLOAT_IS_DOUBLE = {"tsql", "fabric"}  # dialects whose FLOAT has 64 bits; sqlglot reads 32
 NUMBER = r"(-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)"
-VESPA_TERM = re.compile(rf"attribute\((\w+)\)\) \* {NUMBER}$|^(?:\+ )?{NUMBER}$", re.MULTILINE)
+VESPA_TERM = re.compile(rf", 0\.0, (.+)\) \* {NUMBER}$|^(?:\+ )?{NUMBER}$", re.MULTILINE)
 LUCENE_TERM = re.compile(rf"{NUMBER}(?:\*doc\['((?:[^'\\]|\\.)*)'\]\.value)?", re.DOTALL)
 JAVA_MAIN = """\
 import java.io.*;
@@ -292,11 +292,12 @@ def _in_float32(
 def vespa(files: Files, documents: EngineDocuments) -> EngineRun:
     """Score as Vespa's rank expressions do: float64."""
     renamed = json.loads(files.get("names.json", b"{}"))
-    features = {renamed.get(name, name): name for name in documents.names}
+    features = {f"attribute({renamed.get(name, name)})": name for name in documents.names}
+    features |= {name: name for name in documents.names}  # rank features
     lines = "\n".join(line.strip() for line in files[""].decode().splitlines())
     terms = [
-        (documents.column(features[attribute]), weight) if attribute else (1.0, constant)
-        for attribute, weight, constant in VESPA_TERM.findall(lines)
+        (documents.column(features[value]), weight) if value else (1.0, constant)
+        for value, weight, constant in VESPA_TERM.findall(lines)
     ]
     return _in_float64("Vespa", terms, documents)
 

@@ -29,7 +29,11 @@ def names_of(model: LinearModel | AdditiveModel | KernelModel, names: Names | No
 
     `names` are one name per feature, or new names for some features.
     """
-    own = names_of_all(model.feature_names, model.n_features)
+    return renamed(names_of_all(model.feature_names, model.n_features), names)
+
+
+def renamed(own: list[str], names: Names | None, what: str = "feature") -> list[str]:
+    """Return the names of features or signals in an export; `own` are the model's names."""
     if names is None:
         return own
     given = names.values() if isinstance(names, Mapping) else names
@@ -39,13 +43,13 @@ def names_of(model: LinearModel | AdditiveModel | KernelModel, names: Names | No
         unknown = names.keys() - own
         if unknown:
             raise ParameterError(
-                Mention("names"), f" has {min(unknown)!r}, which is not a feature of the model."
+                Mention("names"), f" has {min(unknown)!r}, which is not a {what} of the model."
             )
         return [names.get(name, name) for name in own]
-    if len(names) != model.n_features:
+    if len(names) != len(own):
         raise ParameterError(
             Mention("names"),
-            f" has {len(names)} entries and must have {model.n_features}, one per feature.",
+            f" has {len(names)} entries and must have {len(own)}, one per {what}.",
         )
     return list(names)
 

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 CURVES_TOO = ("linear", "additive")
 KERNELS_TOO = ("linear", "additive", "kernel")
+LARGEST_INTEGER = 2**31 - 1
 
 
 class Limit(NamedTuple):
@@ -40,6 +41,17 @@ class Target(NamedTuple):
 
     def runner(self) -> Any:
         return getattr(import_module("marginrank.export.engines"), self.run)
+
+
+class FusionTarget(NamedTuple):
+    """A search engine that fuses results, and the fusions that it can run."""
+
+    write: str  # function in targets/fusion.py that turns WeightedSignals into files
+    normalizers: tuple[str, ...]  # with one weight per signal
+    equal: tuple[str, ...] = ()  # with equal weights only
+    negative: bool = False  # whether weights may be negative
+    signals: tuple[int, int] = (1, LARGEST_INTEGER)  # smallest and largest number of signals
+    constants: tuple[int, int] | None = None  # range of rrf_constant, if it must be an integer
 
 
 _PLUGIN = Target(
@@ -107,11 +119,43 @@ TARGETS: Mapping[str, Target] = {
     ),
 }
 
+_SQL = FusionTarget("", ("minmax", "rrf", "none"), negative=True)
+
+FUSION_TARGETS: Mapping[str, FusionTarget] = {
+    "opensearch": FusionTarget(
+        "write_opensearch",
+        ("minmax", "minmax_floor", "zscore", "l2", "rrf"),
+        signals=(1, 5),
+        constants=(1, 10_000),
+    ),
+    "elasticsearch": FusionTarget(
+        "write_elasticsearch", ("minmax", "l2", "rrf", "none"), constants=(1, LARGEST_INTEGER)
+    ),
+    "qdrant": FusionTarget(
+        "write_qdrant", ("dbsf", "rrf", "none"), negative=True, constants=(0, LARGEST_INTEGER - 1)
+    ),
+    "weaviate": FusionTarget("write_weaviate", ("minmax",), signals=(2, 2)),
+    "milvus": FusionTarget("write_milvus", ("none",), equal=("rrf",), constants=(1, 16_383)),
+    "lancedb": FusionTarget(
+        "write_lancedb",
+        ("minmax",),
+        equal=("rrf",),
+        signals=(2, 2),
+        constants=(1, LARGEST_INTEGER),
+    ),
+    "vespa": FusionTarget("write_vespa", ("minmax", "rrf", "none"), negative=True),
+    "postgresql": _SQL._replace(write="write_postgresql"),
+    "sqlite": _SQL._replace(write="write_sqlite"),
+    "duckdb": _SQL._replace(write="write_duckdb"),
+}
+
 
 def find_target(name: str) -> tuple[Target, str | None]:
     """Return a target and the dialect in its name, such as "sql:mysql"."""
     base, colon, dialect = name.partition(":")
     target = TARGETS.get(base)
+    if target is None and name in FUSION_TARGETS:
+        raise ValueError(f"{name} takes fusion models only; use one of {', '.join(TARGETS)}.")
     if target is None:
         raise ValueError(f"unknown target {name!r}; use one of {', '.join(TARGETS)}.")
     if target.has_dialects and not dialect:
@@ -119,3 +163,12 @@ def find_target(name: str) -> tuple[Target, str | None]:
     if colon and not target.has_dialects:
         raise ValueError(f"target {base!r} has no dialects, but got {name!r}; pass {base!r}.")
     return target, dialect or None
+
+
+def find_fusion_target(to: str) -> FusionTarget:
+    """Return a target of fusion models; raise ValueError if there is none of that name."""
+    if to not in FUSION_TARGETS:
+        raise ValueError(
+            f"{to!r} does not fuse results; export the model to one of {', '.join(FUSION_TARGETS)}."
+        )
+    return FUSION_TARGETS[to]

@@ -147,6 +147,14 @@ def matrix_on(data: RankingData, device: str | None, tensor: Any = None) -> Matr
     return TorchMatrix.of(data, found, tensor)
 
 
+def scores_on_device(tensor: Any, coef: Floats) -> Any:
+    """Return Xw as a tensor on the device of X, which is a tensor."""
+    torch = require("torch", "torch")
+    from marginrank.operators.torch.matrix import features_of
+
+    return features_of(tensor).dot(torch.as_tensor(coef, device=tensor.device))
+
+
 def free_bytes(torch: Any, device: Any) -> int | None:
     """Return the free memory of a GPU; None for the host."""
     if device.type != "cuda":

@@ -6,7 +6,7 @@ This package does not import scikit-learn, which would take longer than many fit
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -51,7 +51,7 @@ from marginrank.models.parameters import (
     recorded_parameters,
     takes_two_labels,
 )
-from marginrank.objective.losses import Loss, get_loss
+from marginrank.objective.losses import Loss, exact, get_loss
 from marginrank.objective.objective import MANY_FEATURES, Objective
 from marginrank.objective.pair_sets import PairSet
 from marginrank.objective.pair_weights import PairFactors
@@ -65,9 +65,41 @@ from marginrank.solvers.result import Callback, SolverResult
 SMALL_WEIGHT = 1e-150  # the product of two smaller weights may be zero
 
 
+class PairParameters:
+    """The parameters that define the pairs of a fit and the objective over them."""
+
+    objective: str
+    loss: str
+    pair_selection: str
+    pair_cost: Any
+    margin: Any
+    normalization: str
+    n_jobs: int | None
+    ridge: ClassVar[float]  # weight of ½‖w‖² in the objective
+
+    @property
+    def loss_weight(self) -> float:
+        """C."""
+        raise NotImplementedError
+
+    @property
+    def cost(self) -> Any:
+        """The pair_cost of the fit; for an NDCG objective, of its first problem."""
+        return self.pair_cost if ndcg_cutoff(self.objective) is None else "ndcg"
+
+    def check_objective(self) -> None:
+        """Raise ParameterError for parameters that cannot be combined with an NDCG objective."""
+        if self.pair_cost is not None:
+            check_not_ndcg(self.objective, "pair_cost")
+        if self.pair_selection != "all":
+            check_not_ndcg(self.objective, "pair_selection")
+
+
 @dataclass(frozen=True, kw_only=True)
-class RidgeParameters(LinearDeclaration):
+class RidgeParameters(LinearDeclaration, PairParameters):
     """Parameters of fits with a ridge penalty: linear and additive."""
+
+    ridge = 1.0
 
     @property
     def loss_weight(self) -> float:
@@ -84,20 +116,12 @@ class RidgeParameters(LinearDeclaration):
             raise ParameterError(
                 given("lam", self.lam), " is too small: C = 1 / (2 lam) overflows; raise it."
             )
-        if self.pair_cost is not None:
-            check_not_ndcg(self.objective, "pair_cost")
-        if self.pair_selection != "all":
-            check_not_ndcg(self.objective, "pair_selection")
+        self.check_objective()
         self.minimizer(get_loss(self.loss))
 
     def penalty(self, w: Floats) -> float:
         """Return the penalty besides the ridge of the objective: zero."""
         return 0.0
-
-    @property
-    def cost(self) -> Any:
-        """The pair_cost of the fit; for an NDCG objective, of its first problem."""
-        return self.pair_cost if ndcg_cutoff(self.objective) is None else "ndcg"
 
     @property
     def state_bytes(self) -> int:
@@ -175,12 +199,12 @@ def fit_linear(
 
 def solve_in_rounds(
     data: RankingData,
-    parameters: RidgeParameters,
+    parameters: PairParameters,
     objective: Objective,
     solve: Callable[..., Solution],
     score: Callable[[Floats], Floats],
     *,
-    propensity: Floats | None,
+    propensity: Floats | None = None,
     w0: Floats | None,
     callback: Callback | None,
 ) -> Solution:
@@ -261,6 +285,7 @@ def minimize(
         stream=facts_of(objective.matrix),
         error=error,
         support_pairs=None if error else _count_support(objective, result.scores),
+        loss_error=objective.loss.error,
     )
     return to_raw(result.w, scale), report
 
@@ -311,8 +336,8 @@ def _so_far(objective: Objective) -> SolverResult | None:
 
 
 def check_ndcg_inputs(
-    parameters: RidgeParameters,
-    pairs: PairList | None,
+    parameters: PairParameters,
+    pairs: PairList | None = None,
     memory_limit: int | None = None,
     position: Any = None,
 ) -> None:
@@ -347,7 +372,7 @@ def check_not_ndcg(objective: str, other: str) -> None:
 
 def make_objective(
     data: RankingData,
-    parameters: RidgeParameters,
+    parameters: PairParameters,
     *,
     pairs: PairList | None = None,
     propensity: Floats | None = None,
@@ -359,13 +384,14 @@ def make_objective(
 
 
 def _objective_of(
-    data: RankingData, parameters: RidgeParameters, chosen: Preferences, matrix: Matrix | None
+    data: RankingData, parameters: PairParameters, chosen: Preferences, matrix: Matrix | None
 ) -> Objective:
     objective = objective_on(
         data,
         chosen,
         C=parameters.loss_weight,
         normalization=parameters.normalization,
+        ridge=parameters.ridge,
         threads=effective_threads(parameters.n_jobs),
         matrix=matrix,
     )
@@ -374,16 +400,17 @@ def _objective_of(
 
 def preferences_of(
     data: RankingData,
-    parameters: RidgeParameters,
+    parameters: PairParameters,
     factors: PairFactors | None = None,
     *,
     pairs: PairList | None = None,
     propensity: Floats | None = None,
 ) -> Preferences:
     """Return the pairs and the loss on them; `factors` are pair weights instead of `pair_cost`."""
+    loss = get_loss(parameters.loss)
     return choose_pairs(
         data,
-        get_loss(parameters.loss),
+        loss if pairs is None else exact(loss),
         pair_selection=parameters.pair_selection,
         pair_cost=parameters.cost,
         factors=factors,

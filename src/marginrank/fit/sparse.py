@@ -8,18 +8,25 @@ from typing import Any
 import numpy as np
 
 from marginrank._utils.parameters import Mention, Message, ParameterError, check_parameters, given
-from marginrank._utils.threads import effective_threads, serial_blas
+from marginrank._utils.threads import serial_blas
 from marginrank._utils.types import Floats
 from marginrank.data.ranking_data import RankingData
-from marginrank.fit.inputs import choose_pairs, matrix_for, objective_on
-from marginrank.fit.linear import check_start, minimize, require_pairs
+from marginrank.fit.inputs import matrix_for
+from marginrank.fit.linear import (
+    PairParameters,
+    check_ndcg_inputs,
+    check_start,
+    make_objective,
+    minimize,
+    require_pairs,
+    solve_in_rounds,
+)
 from marginrank.fit.positions import PositionTerm
 from marginrank.fit.scaling import Scale, blaming_features, find_linear_scale, values_of, with_scale
 from marginrank.models.linear_model import LinearModel
 from marginrank.models.parameters import DeviceDeclaration, SparseDeclaration, recorded_parameters
-from marginrank.objective.losses import Loss, get_loss
+from marginrank.objective.losses import LOSSES, Loss, get_loss
 from marginrank.objective.objective import Objective
-from marginrank.objective.protocols import Matrix
 from marginrank.objective.regularizers import ElasticNet, L1Ball, L1Regularizer
 from marginrank.operators.parts.matrix import OnRead
 from marginrank.solvers import find_solver
@@ -30,8 +37,11 @@ DEFAULT_OVER_FIRST = 50.0  # the default C relative to the one at which the firs
 
 
 @dataclass(frozen=True, kw_only=True)
-class SparseParameters(SparseDeclaration, DeviceDeclaration):
+class SparseParameters(SparseDeclaration, DeviceDeclaration, PairParameters):
     """Parameters of :class:`~marginrank.SparseRankSVM`."""
+
+    margin = "unit"
+    ridge = 0.0
 
     def __post_init__(self) -> None:
         check_parameters(self)
@@ -42,6 +52,7 @@ class SparseParameters(SparseDeclaration, DeviceDeclaration):
                 Mention("radius"),
                 "; drop one of them.",
             )
+        self.check_objective()
         self.minimizer(get_loss(self.loss))
 
     def penalty(self, w: Floats) -> float:
@@ -73,28 +84,6 @@ class SparseParameters(SparseDeclaration, DeviceDeclaration):
             return L1Ball(float(self.radius), bool(self.positive))
         return ElasticNet(float(self.l1_ratio), 1.0 - self.l1_ratio, bool(self.positive))
 
-    def objective(self, data: RankingData, matrix: Matrix | None = None) -> Objective:
-        """Return the loss on the unscaled features, times `loss_weight`."""
-        threads = effective_threads(self.n_jobs)
-        preferences = choose_pairs(
-            data,
-            get_loss(self.loss),
-            pair_selection=self.pair_selection,
-            pair_cost=self.pair_cost,
-            threads=threads,
-        )
-        objective = objective_on(
-            data,
-            preferences,
-            C=self.loss_weight,
-            normalization=self.normalization,
-            ridge=0.0,
-            threads=threads,
-            matrix=matrix,
-        )
-        require_pairs(objective, data)
-        return objective
-
 
 def fit_sparse(
     data: RankingData,
@@ -108,10 +97,12 @@ def fit_sparse(
     tensor: Any = None,
 ) -> LinearModel:
     """Fit a sparse linear model; see :func:`~marginrank.fit.linear.fit_linear`."""
+    check_ndcg_inputs(parameters, memory_limit=memory_limit, position=data.position)
     positions = PositionTerm.of(data)
     with matrix_for(data, parameters, memory_limit, on_read, tensor) as features:
         matrix = positions.beside(features)
-        objective = parameters.objective(data, matrix)
+        objective = make_objective(data, parameters, matrix=matrix)
+        require_pairs(objective, data)
         check_start(w0)
         matrix.survey(objective.pairs, objective.threads)
         scale = find_linear_scale(data, parameters.scale, matrix)
@@ -119,12 +110,13 @@ def fit_sparse(
         if parameters.chooses_C:
             with blaming_features(C=None):
                 chosen = with_default_C(parameters, objective.on(features), scale)
-                objective = chosen.objective(data, matrix)
-        w, report = minimize(
-            objective,
+                objective = make_objective(data, chosen, matrix=matrix)
+        w, report = solve_in_rounds(
+            data,
             chosen,
-            scale=positions.scaled(scale),
-            seed=seed,
+            objective,
+            partial(minimize, parameters=chosen, scale=positions.scaled(scale), seed=seed),
+            lambda w: data.matrix.dot(w, None, objective.threads),
             w0=positions.start(w0),
             callback=callback,
         )
@@ -172,9 +164,10 @@ def first_C(objective: Objective, *, l1_ratio: float = 1.0, positive: bool = Fal
     Examples
     --------
     >>> from marginrank import RankingData
+    >>> from marginrank.fit.linear import make_objective
     >>> from marginrank.fit.sparse import SparseParameters, first_C
     >>> data = RankingData([[0.0], [4.0]], [0, 1])
-    >>> first_C(SparseParameters().objective(data))
+    >>> first_C(make_objective(data, SparseParameters()))
     0.125
     """
     pull = ElasticNet(l1_ratio, positive=positive).pull(objective.at_zero().gradient)
@@ -190,6 +183,8 @@ def first_radius(objective: Objective, *, positive: bool = False) -> float:
     feature has become as large, or the derivative of j zero. Infinite if no feature helps.
     `objective` is the loss, without a ridge.
     """
+    if not objective.loss.smooth:  # no second order: the squared hinge stands in for it
+        objective = objective.with_loss(LOSSES["squared_hinge"])
     gradient = objective.at_zero().gradient
     pull = L1Ball(1.0, positive).pull(gradient)
     j = int(np.argmax(pull))

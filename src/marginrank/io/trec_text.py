@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -22,15 +23,15 @@ RUN_COLUMNS = "query Q0 document rank score tag"
 QRELS_COLUMNS = "query 0 document label"
 
 
-def load_run(source: Source) -> ByDocument:
+def load_run(source: Source | Any) -> ByDocument:
     r"""Read a run: the documents that a system retrieved for each query, with their scores.
 
     Parameters
     ----------
-    source : path or binary file object
+    source : path, binary file object, mapping, data frame or ranx.Run
         TREC text, ``query Q0 document rank score tag`` per line, or a JSON object
         ``{query: {document: score}}``. Names that end in .gz, .bz2, .xz and .zst are decompressed;
-        "-" is standard input.
+        "-" is standard input. Other objects are converted.
 
     Returns
     -------
@@ -55,6 +56,8 @@ def load_run(source: Source) -> ByDocument:
     >>> load_run(io.BytesIO(b"q1 Q0 d7 1 12.5 bm25\nq1 Q0 d3 2 9.0 bm25\n"))
     {'q1': {'d7': 12.5, 'd3': 9.0}}
     """
+    if not isinstance(source, str | os.PathLike) and not hasattr(source, "read"):
+        return as_run(source)
     name = source_name(source)
     ranks: ByDocument = {}
 

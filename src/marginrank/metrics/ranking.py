@@ -10,7 +10,7 @@ from marginrank import _core
 from marginrank._utils.threads import cached_property, effective_threads
 from marginrank._utils.types import Booleans, Floats, Integers
 from marginrank.data.queries import Documents, group_rows
-from marginrank.data.validation import check_labels, check_vector
+from marginrank.data.validation import check_labels, check_vector, from_device
 
 LOWEST = np.finfo(np.float64).min  # score of documents that were not retrieved
 Scalar = TypeVar("Scalar", np.float64, np.int64)
@@ -49,6 +49,7 @@ class Ranking:
 
         `retrieved` says which documents have a rank; all by default.
         """
+        y, scores, qid, group = map(from_device, (y, scores, qid, group))
         threads = effective_threads(n_jobs)
         n = np.shape(scores)[0] if np.ndim(scores) else 0
         s = check_vector(scores, "scores", n, "one score per document")

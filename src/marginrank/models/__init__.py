@@ -11,12 +11,14 @@ if TYPE_CHECKING:
     from marginrank.models.fit_report import FitReport
     from marginrank.models.foreign import foreign_scores
     from marginrank.models.formats import is_model, read_any_model, read_model, write_model
+    from marginrank.models.fusion_model import FusionModel
     from marginrank.models.kernel_model import KernelModel
     from marginrank.models.linear_model import LinearModel
 
 __all__ = [
     "AdditiveModel",
     "FitReport",
+    "FusionModel",
     "KernelModel",
     "LinearModel",
     "foreign_scores",
@@ -29,6 +31,7 @@ __all__ = [
 _MODULES = {
     "AdditiveModel": "additive_model",
     "FitReport": "fit_report",
+    "FusionModel": "fusion_model",
     "KernelModel": "kernel_model",
     "LinearModel": "linear_model",
     "foreign_scores": "foreign",

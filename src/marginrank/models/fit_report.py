@@ -105,8 +105,12 @@ class FitReport:
     n_iter, n_pairs : int
         Number of iterations (of passes, for an online fit) and of pairs.
     support_pairs : int or None
-        Number of pairs inside their margin; None for an online fit, a fit on a cluster and a model
-        read from a file.
+        Number of pairs inside their margin, or of all listed pairs for the logistic loss; None for
+        an online fit, a fit on a cluster and a model read from a file.
+    loss_error : float or None
+        The largest difference between the loss of a pair that was minimized and its definition: 0
+        for every loss but the logistic loss on pairs from labels, which is a sum of hinge terms;
+        None for a model read from a file.
     n_rounds : int or None
         Number of consecutive fits, if each fit's ranking determines the next one's pair weights
         (NDCG objective).
@@ -144,6 +148,7 @@ class FitReport:
     error: OSError | None = None
     note: str | None = None
     support_pairs: int | None = None
+    loss_error: float | None = None
     position_effect: Floats | None = field(default=None, compare=False)
     contexts: NDArray[Any] | None = field(default=None, compare=False)
 

@@ -4,8 +4,15 @@ import os
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from marginrank.models import json_model, kernel_model, search_engines, text_formats
+from marginrank.models import (
+    fusion_model,
+    json_model,
+    kernel_model,
+    search_engines,
+    text_formats,
+)
 from marginrank.models.additive_model import AdditiveModel
+from marginrank.models.fusion_model import FusionModel
 from marginrank.models.kernel_model import KernelModel
 from marginrank.models.linear_model import LinearModel, check_weights
 
@@ -40,12 +47,14 @@ PICKLE_BEGINNINGS = (b"\x80", b"x\x01", b"x\x5e", b"x\x9c", b"x\xda")
 PICKLE_ENDINGS = (".pkl", ".pickle", ".joblib")
 
 
-def write_model(model: LinearModel | AdditiveModel, path: Path, format: str | None = None) -> None:
+def write_model(
+    model: LinearModel | AdditiveModel | FusionModel, path: Path, format: str | None = None
+) -> None:
     """Write a model to a file.
 
     Parameters
     ----------
-    model : LinearModel or AdditiveModel
+    model : LinearModel, AdditiveModel or FusionModel
         The model.
     path : str or path
         The file; it is written completely or not at all.
@@ -65,10 +74,14 @@ def write_model(model: LinearModel | AdditiveModel, path: Path, format: str | No
     array([ 0.5, -1. ])
     """
     name = "json" if format is None else format
-    if isinstance(model, AdditiveModel):
+    if not isinstance(model, LinearModel):
         if name != "json":
-            raise ValueError(f"format={format!r} does not support additive models; use 'json'.")
-        json_model.write(model, path)
+            kind = type(model).__name__
+            raise ValueError(f"format={format!r} does not support a {kind}; use 'json'.")
+        if isinstance(model, FusionModel):
+            fusion_model.write(model, path)
+        else:
+            json_model.write(model, path)
         return
     writers = {name: known.write for name, known in FORMATS.items() if known.write is not None}
     _check_name(name, writers)
@@ -85,13 +98,15 @@ def read_model(path: Path, format: str | None = None) -> LinearModel:
     return FORMATS[format].read(path)
 
 
-def read_any_model(path: Path) -> LinearModel | AdditiveModel | KernelModel:
+def read_any_model(path: Path) -> LinearModel | AdditiveModel | KernelModel | FusionModel:
     """Read a model file of any kind as plain data; see :func:`marginrank.load_model`."""
     path = os.fspath(path)
     if kernel_model.is_kernel_model(path):
         return kernel_model.read(path)
     if json_model.is_additive_model(path):
         return json_model.read_additive(path)
+    if fusion_model.is_fusion_model(path):
+        return fusion_model.read(path)
     return read_model(path)
 
 
@@ -110,6 +125,7 @@ def _recognize(path: str) -> ModelFormat:
     for kind, is_one in (
         ("an additive", json_model.is_additive_model),
         ("a kernel", kernel_model.is_kernel_model),
+        ("a fusion", fusion_model.is_fusion_model),
     ):
         if is_one(path):
             raise ValueError(

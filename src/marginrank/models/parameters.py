@@ -20,6 +20,8 @@ from marginrank._utils.parameters import (
     ParameterError,
     Wording,
     accepted_by,
+    check_choice,
+    check_integer,
     choice,
     declared,
     given,
@@ -45,7 +47,7 @@ LEAST_SCALE, MOST_SCALE = 1e-150, 1e150  # their squares do not under- or overfl
 LEARNING_RATES = ("auto", "inverse", "constant")
 METHODS = ("query", "pair")
 NO_FLOAT64 = "mps"  # a device without double precision
-VARIANTS = ("plain", "away", "pairwise")
+VARIANTS = ("plain", "short", "away", "pairwise")
 # Values that searches try.
 SMOOTHNESS_TRIED = (0.03, 3.0)
 BINS_TRIED = 32
@@ -181,6 +183,24 @@ def check_device(device: Any) -> None:
         )
 
 
+def check_normalizers(value: Any) -> list[str]:
+    """Return the names of one or several normalizers; raise ParameterError if one is unknown."""
+    from marginrank.data.score_normalization import NORMALIZERS
+
+    names = value.split(",") if isinstance(value, str) else list(value)
+    for name in names:
+        check_choice("normalizer", name, NORMALIZERS)
+    return names
+
+
+def check_fold_count(value: Any) -> int:
+    """Return a number of folds; raise ParameterError unless it is 0 or at least 2."""
+    count = check_integer("cv", value, at_least=0)
+    if count == 1:
+        raise ParameterError(given("cv", value), " must be 0 (no cross validation) or at least 2.")
+    return count
+
+
 def _check_threads(value: Any) -> None:
     from marginrank._utils.threads import effective_threads
 
@@ -204,7 +224,6 @@ LOSS_WEIGHT = Parameter(
     number(), "Weight of the loss; a larger C fits the data more closely.", MODEL, letter="-C"
 )
 LOSS = Parameter(TEXT, "Loss of a pair: squared_hinge, hinge, huber or logistic.", MODEL)
-SMOOTH_LOSS = Parameter(TEXT, "Loss of a pair: squared_hinge, huber or logistic.", MODEL)
 PAIR_SELECTION = Parameter(
     accepted_by(selected_pairs),
     "Pairs to learn from: 'all'; 'adjacent' (neighboring label values of the query); 'within:2' "
@@ -334,7 +353,8 @@ class SparseDeclaration:
     ).field(None)
     l1_ratio: float = Parameter(share(), "Share of the l1 norm in the penalty.", MODEL).field(1.0)
     positive: bool = Parameter(FLAG, "Require non-negative weights.", MODEL).field(False)
-    loss: str = SMOOTH_LOSS.field("squared_hinge")
+    objective: str = OBJECTIVE.field("pairs")
+    loss: str = LOSS.field("squared_hinge")
     solver: str = Parameter(
         TEXT,
         "proximal_newton, fenchel (requires --radius) or truncated_gradient (not with --radius).",
@@ -342,7 +362,7 @@ class SparseDeclaration:
     ).field("proximal_newton")
     variant: str = Parameter(
         choice(VARIANTS),
-        "Frank-Wolfe steps of the fenchel solver: plain, away or pairwise.",
+        "Frank-Wolfe steps of the fenchel solver: plain, short, away or pairwise.",
         OPTIMIZATION,
     ).field("plain")
     tol: float = TOL.field(1e-6)
@@ -404,6 +424,37 @@ class OnlineDeclaration:
     n_jobs: int | None = N_JOBS.field(None)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class FusionDeclaration:
+    """Parameters of fusion; see :class:`~marginrank.FusionRanker`."""
+
+    normalizer: Any = Parameter(  # noqa: RUF009 (a field)
+        accepted_by(check_normalizers),
+        "Normalization of scores: minmax, minmax_floor, zscore, l2, dbsf, rrf or none; of several, "
+        "separated by commas, cross validation chooses one.",
+        MODEL,
+    ).field("minmax")
+    metric: str = Parameter(TEXT, "Metric to maximize, such as ndcg@10.", MODEL).field("ndcg@10")
+    positive: bool = Parameter(FLAG, "Require non-negative weights.", MODEL).field(True)
+    rrf_constant: float = Parameter(
+        number(allow_equal=True), "c of rrf, the score 1 / (c + rank).", MODEL
+    ).field(60.0)
+    depth: int = Parameter(
+        integer(at_least=1), "Number of documents per run and query.", MODEL
+    ).field(100)
+    n_bootstraps: int = Parameter(
+        integer(at_least=0),
+        "Number of bootstrap samples of the queries over which weights are averaged; with 0, the "
+        "best weights for the training queries.",
+        OPTIMIZATION,
+    ).field(100)
+    cv: int = Parameter(
+        accepted_by(check_fold_count, int),
+        "Number of folds of the cross validation; 0 for none.",
+        OPTIMIZATION,
+    ).field(5)
+
+
 # Parameters of estimators that fits do not have, with their defaults.
 _BATCH_ONLY = {"random_state": 0, "verbose": 0, "warm_start": False}
 _ONLINE_ONLY = {"random_state": 0, "verbose": 0}
@@ -413,6 +464,7 @@ ESTIMATOR_ONLY: dict[str, dict[str, Any]] = {
     "SGDRankSVM": _ONLINE_ONLY,
     "AdditiveRankSVM": _ONLINE_ONLY,
     "KernelRankSVM": _ONLINE_ONLY,
+    "FusionRanker": {"random_state": 0},
 }
 DECLARATIONS: dict[str, tuple[type, ...]] = {
     "RankSVM": (LinearDeclaration, DeviceDeclaration),
@@ -420,6 +472,7 @@ DECLARATIONS: dict[str, tuple[type, ...]] = {
     "SGDRankSVM": (OnlineDeclaration,),
     "AdditiveRankSVM": (AdditiveDeclaration,),
     "KernelRankSVM": (LinearDeclaration,),
+    "FusionRanker": (FusionDeclaration,),
 }
 
 

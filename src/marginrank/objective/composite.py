@@ -10,22 +10,24 @@ current w, so Kᵀα = τ∇L(w). f* is convex with f*(0) = 0, and strongly conv
 
     f*(τf'(t)) ≤ τ f*(f'(t)) − τ(1 − τ) Σ c ℓ'(t)² / (2M),    f*(f'(t)) = ⟨w, ∇L(w)⟩ − L(w),
 
-with equality for squared hinge and Huber. The kernels compute these sums over pairs from scores. In
-the l1 ball of radius r, τ = 1 gives the gap of Frank-Wolfe, ⟨w, ∇L⟩ + r‖∇L‖∞. For an l1 penalty,
-τ‖∇L‖∞ ≤ l1 must hold, so a single large component of ∇L shrinks α for all pairs, and F(w) − bound
-falls only as fast as the gradient's error.
+with equality for squared hinge and Huber. The hinge has no M; there the last term is zero. The
+kernels compute these sums over pairs from scores. In the l1 ball of radius r, τ = 1 gives the gap
+of Frank-Wolfe, ⟨w, ∇L⟩ + r‖∇L‖∞. For an l1 penalty, τ‖∇L‖∞ ≤ l1 must hold, so a single large
+component of ∇L shrinks α for all pairs, and F(w) − bound falls only as fast as the gradient's
+error.
 """
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Floats
 from marginrank.objective.derived_point import DerivedPoint
+from marginrank.objective.losses import LOGISTIC
 from marginrank.objective.objective import Objective, Point
-from marginrank.objective.protocols import GroupedLoss, Scores, is_certified
+from marginrank.objective.protocols import GroupedLoss, Scores, meets
 from marginrank.objective.regularizers import L1Regularizer, Ray, Regularizer
 
 R_co = TypeVar("R_co", bound=Regularizer, covariant=True)
@@ -42,8 +44,8 @@ class Composite(Generic[R_co]):
 
     def __post_init__(self) -> None:
         loss = self.objective.loss
-        if not loss.smooth:
-            raise ValueError(f"loss={loss.name!r} is not smooth; use a smooth loss.")
+        if any(piece.power == LOGISTIC for piece in loss.pieces):
+            raise ValueError(f"loss={loss.name!r} is not a sum of hinge terms; use another.")
 
     def at(
         self, w: Floats, scores: Scores | None = None, accumulated_update: Floats | None = None
@@ -56,8 +58,8 @@ class Composite(Generic[R_co]):
 
     @property
     def is_squared_hinge(self) -> bool:
-        """Whether the loss is a single hinge term (piece), so ℓ'² is a multiple of ℓ."""
-        return len(self.objective.loss.pieces) == 1
+        """Whether the loss is a single squared hinge term, so ℓ'² is a multiple of ℓ."""
+        return len(self.objective.loss.pieces) == 1 and self.objective.loss.smooth
 
     @cached_property
     def loss_at_zero(self) -> float:
@@ -68,10 +70,21 @@ class Composite(Generic[R_co]):
     def _squares(self) -> Objective:
         return self.objective.with_loss(self.objective.loss.squared_derivative())
 
+    def is_solved(self, value: float, gap: float, tol: float) -> bool:
+        """Return True if a gap of F at this value proves that (F − F*) / F* ≤ tol."""
+        if meets(tol, value, gap):
+            return True
+        # F* is zero if a constraint leaves room to separate the data. A relative distance to it is
+        # undefined, so compare with a small part of L(0) instead.
+        maybe_zero = self.regularizer.is_constraint and gap > 0.5 * value
+        return maybe_zero and gap <= tol * NEGLIGIBLE * self.loss_at_zero
+
     def strength(self, loss: Point) -> float:
         """Return Σ c ℓ'² / (2M), the gain of the bound from strong convexity; no sweep."""
         if self.is_squared_hinge:  # there ℓ'² = 2M ℓ
             return loss.loss_value
+        if not self.objective.loss.smooth:
+            return 0.0
         squares = self._squares.at_point(loss).loss_value
         return max(squares, 0.0) / (2.0 * self.objective.loss.largest_curvature)
 
@@ -108,26 +121,29 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
     @cached_property
     def scaled_gap(self) -> float:
         """The gap to :func:`scaled_bound`, which takes no sweep but is loose near the optimum."""
+        return self._gap_to(self.dual_multiple.bound)
+
+    @cached_property
+    def dual_multiple(self) -> "DualMultiple":
+        """The best multiple of α = f'(t), and its lower bound on F*."""
         gradient = self.base.gradient
-        bound = scaled_bound(
+        return scaled_bound(
             float(self.w @ gradient) - self.base.loss_value,
             self.composite.strength(self.base),
             self.composite.regularizer.ray(gradient),
         )
-        return self._gap_to(bound)
 
     def bound_below(self, bound: float) -> None:
         """Lower :attr:`gap` to the distance from `bound` ≤ F*, if that is smaller."""
-        self._closer_gap = min(self._closer_gap, self._gap_to(bound))
+        self.certify(self._gap_to(bound))
+
+    def certify(self, gap: float) -> None:
+        """Lower :attr:`gap` to another upper bound on F(w) − F*, if that is smaller."""
+        self._closer_gap = min(self._closer_gap, gap)
 
     def is_solved(self, tol: float) -> bool:
         """Return True if (F(w) − F*) / F* ≤ tol is certain."""
-        if is_certified(self, tol):
-            return True
-        # F* is zero if a constraint leaves room to separate the data. A relative distance to it is
-        # undefined, so compare with a small part of L(0) instead.
-        maybe_zero = self.composite.regularizer.is_constraint and self.gap > 0.5 * self.value
-        return maybe_zero and self.gap <= tol * NEGLIGIBLE * self.composite.loss_at_zero
+        return self.composite.is_solved(self.value, self.gap, tol)
 
     def by_group(self, n_groups: int) -> GroupedLoss:
         """Return the loss as a sum over groups of queries; a sweep the first time."""
@@ -163,13 +179,21 @@ L1Problem = Composite[L1Regularizer]
 L1Point = CompositePoint[L1Regularizer]
 
 
-def scaled_bound(conjugate: float, strength: float, ray: Ray) -> float:
+class DualMultiple(NamedTuple):
+    """A multiple τα of one α, and its lower bound on F*."""
+
+    tau: float
+    bound: float
+
+
+def scaled_bound(conjugate: float, strength: float, ray: Ray) -> DualMultiple:
     """Return the largest lower bound on F* over the multiples τα, 0 ≤ τ ≤ 1, of one α.
 
     `conjugate` is f*(α), `strength` Σ α² / (2Mc), and `ray` Ω* along −τKᵀα.
     """
     tau = _best_scaling(conjugate, strength, ray)
-    return tau * (1.0 - tau) * strength - tau * conjugate - ray.conjugate(tau)[0]
+    bound = tau * (1.0 - tau) * strength - tau * conjugate - ray.conjugate(tau)[0]
+    return DualMultiple(tau, bound)
 
 
 def _best_scaling(conjugate: float, strength: float, ray: Ray) -> float:

@@ -43,6 +43,11 @@ class DerivedPoint(ABC):
     def sum_rounding(self) -> float:
         return self.base.sum_rounding
 
+    @property
+    def rounding(self) -> float:
+        """Upper bound on F(w) minus its computed value."""
+        return self.base.rounding + PRECISION * self.penalty
+
 
 class StructuredPoint(DerivedPoint):
     """A point in a cone, or with a penalty on groups: F(w) − F* ≤ ½‖r‖² / ρ + slack.
@@ -60,11 +65,6 @@ class StructuredPoint(DerivedPoint):
     @abstractmethod
     def slack(self) -> float:
         """The slack, second term of the bound above."""
-
-    @property
-    def rounding(self) -> float:
-        """Upper bound on F(w) minus its computed value."""
-        return self.base.rounding + PRECISION * self.penalty
 
     @property
     def gradient_gap(self) -> float:

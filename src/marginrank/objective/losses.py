@@ -1,12 +1,13 @@
 """Losses on the score difference t = s_i − s_j of a pair, as sums of hinge terms (pieces).
 
 A loss is ℓ(t) = Σ_m a_m · max(0, θ_m − t)^{e_m} with e_m ∈ {1, 2}. The native kernels see only this
-list, so a new loss is one new entry of :data:`LOSSES`.
+list, so a new loss is one new entry of :data:`LOSSES`. Listed pairs are visited one by one, so they
+may have the logistic loss itself: one smooth piece, see :func:`exact`.
 """
 
 from collections import UserDict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -17,15 +18,39 @@ from marginrank._utils.types import Floats
 
 SMALLEST_ERROR, LARGEST_ERROR = 1e-5, 0.1  # of the approximation of the logistic loss
 GRID = 600  # values of t at which this error is bounded
+LOGISTIC = 0  # the "power" of a smooth piece
 
 
 @dataclass(frozen=True)
 class Piece:
-    """One hinge term a · max(0, θ − t)^e."""
+    """One hinge term a · max(0, θ − t)^e, or a smooth piece, which is alone in its loss.
+
+    A smooth piece has the power LOGISTIC and is a · log(1 + exp(θ − t)).
+    """
 
     coefficient: float
     theta: float
     power: int
+
+    def value(self, t: Floats) -> Floats:
+        return self.coefficient * self._derivatives(t)[0]
+
+    def derivative(self, t: Floats) -> Floats:
+        return -self.coefficient * self._derivatives(t)[1]
+
+    def curvature(self, t: Floats) -> Floats:
+        return self.coefficient * self._derivatives(t)[2]
+
+    def _derivatives(self, t: Floats) -> tuple[Floats, Floats, Floats]:
+        # Value and derivatives by x = θ − t for a = 1.
+        x = self.theta - t
+        if self.power == LOGISTIC:
+            value: Floats = np.logaddexp(0.0, x)
+            return value, np.exp(x - value), np.exp(x - 2.0 * value)
+        slack = np.maximum(0.0, x)
+        slope = self.power * slack ** (self.power - 1) * (slack > 0)
+        curvature = np.where(slack > 0, 2.0 if self.power == 2 else 0.0, 0.0)
+        return slack**self.power, slope, curvature
 
 
 @dataclass(frozen=True)
@@ -33,7 +58,8 @@ class Loss:
     """A convex loss made of hinge terms.
 
     `margin` is the smallest t without a loss, or 0 if there is none. Margin rescaling replaces it
-    by the pair's own margin.
+    by the pair's own margin. `error` is the largest difference from the function that the loss
+    approximates.
 
     Examples
     --------
@@ -45,11 +71,17 @@ class Loss:
     name: str
     pieces: tuple[Piece, ...]
     margin: float = 0.0
+    error: float = 0.0
 
     @property
     def smooth(self) -> bool:
         """Whether the loss is differentiable, as Newton methods require."""
-        return all(piece.power == 2 for piece in self.pieces)
+        return all(piece.power != 1 for piece in self.pieces)
+
+    @property
+    def reach(self) -> float:
+        """The smallest t from which on the loss has no slope; infinite for a smooth piece."""
+        return max(piece.theta if piece.power > 0 else np.inf for piece in self.pieces)
 
     @property
     def piecewise_linear(self) -> bool:
@@ -62,7 +94,7 @@ class Loss:
 
     def shifted(self, offset: float) -> "Loss":
         pieces = tuple(Piece(p.coefficient, p.theta + offset, p.power) for p in self.pieces)
-        return Loss(self.name, pieces, self.margin + offset)
+        return replace(self, pieces=pieces, margin=self.margin + offset)
 
     def smoothed(self, width: float) -> "Loss":
         """Return this sum of hinges with each kink replaced by a parabola `width` wide."""
@@ -75,17 +107,15 @@ class Loss:
         return Loss(self.name, tuple(pieces), self.margin)
 
     def value(self, t: ArrayLike) -> Floats:
-        return self._sum(t, lambda p, slack: p.coefficient * slack**p.power)
+        return self._sum(Piece.value, t)
 
     def derivative(self, t: ArrayLike) -> Floats:
         """Return ℓ'(t); at a kink, from the right."""
-        return self._sum(
-            t, lambda p, slack: -p.power * p.coefficient * slack ** (p.power - 1) * (slack > 0)
-        )
+        return self._sum(Piece.derivative, t)
 
     def curvature(self, t: ArrayLike) -> Floats:
         """Return ℓ''(t); at a kink, from the right."""
-        return self._sum(t, lambda p, slack: (p.power == 2) * 2.0 * p.coefficient * (slack > 0))
+        return self._sum(Piece.curvature, t)
 
     @property
     def largest_curvature(self) -> float:
@@ -95,7 +125,7 @@ class Loss:
         return float(np.max(self.curvature(below)))
 
     def squared_derivative(self) -> "Loss":
-        """Return ℓ'(t)² as a sum of pieces, for a smooth loss."""
+        """Return ℓ'(t)² as a sum of pieces, for a smooth sum of hinge terms."""
         # Left of a kink θ with coefficient a, ℓ'' is larger by 2a. So (ℓ'²)' = 2ℓ'ℓ'' jumps by
         # 4a ℓ'(θ), and (ℓ'²)'' = 2ℓ''² by the difference of its values on both sides.
         pieces = []
@@ -109,11 +139,11 @@ class Loss:
             curvature = left
         return Loss(f"{self.name}'²", tuple(pieces))
 
-    def _sum(self, t: ArrayLike, term) -> Floats:  # type: ignore[no-untyped-def]
+    def _sum(self, term: Callable[[Piece, Floats], Floats], t: ArrayLike) -> Floats:
         t = np.asarray(t, dtype=np.float64)
         total = np.zeros_like(t)
         for piece in self.pieces:
-            total += term(piece, np.maximum(0.0, piece.theta - t))
+            total += term(piece, t)
         return total
 
 
@@ -128,7 +158,22 @@ def logistic(error: float = 0.01) -> Loss:
     >>> bool(np.max(np.abs(logistic(0.001).value(t) - np.logaddexp(0.0, -t))) <= 0.001)
     True
     """
-    return Loss("logistic", tuple(Piece(a, theta, 2) for a, theta in _logistic_pieces(error)))
+    pieces = tuple(Piece(a, theta, 2) for a, theta in _logistic_pieces(error))
+    return Loss("logistic", pieces, error=error)
+
+
+def exact(loss: Loss) -> Loss:
+    """Return the function that a loss approximates, for listed pairs.
+
+    Examples
+    --------
+    >>> from marginrank.objective.losses import exact, logistic
+    >>> float(exact(logistic(0.01)).value(0.0))  # log 2
+    0.6931471805599453
+    """
+    if loss.name != "logistic":
+        return loss
+    return Loss("logistic", (Piece(1.0, loss.margin, LOGISTIC),), loss.margin)
 
 
 @lru_cache

@@ -234,8 +234,8 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
 
     def n_inside(self, loss: Loss, scores: Floats) -> int:
         """Return the number of pairs on which the loss has a slope, whatever their weight."""
-        reach = max(piece.theta for piece in loss.pieces)
-        counts = self.unweighted().active_weights(Loss("inside", (Piece(1.0, reach, 1),)), scores)
+        inside = Loss("inside", (Piece(1.0, loss.reach, 1),))
+        counts = self.unweighted().active_weights(inside, scores)
         return exact_sum(counts.astype(np.int64))
 
     def active_weights(self, loss: Loss, scores: Floats) -> Floats:

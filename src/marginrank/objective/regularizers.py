@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from marginrank._utils.parameters import Mention, Message
-from marginrank._utils.types import Floats
+from marginrank._utils.types import Booleans, Floats
 
 EASE = 10.0  # least ratio of successive penalties of a continuation from a large penalty
 MOST_EASIER = 12  # penalties; after 12 powers of 10 a further one hardly changes the loss
@@ -73,6 +73,10 @@ class L1Regularizer(Regularizer):
     @abstractmethod
     def easier(self, gradient: Floats) -> Iterator["ElasticNet"]:
         """Yield the falling penalties of a continuation, given ∇L(0)."""
+
+    @abstractmethod
+    def excludes(self, gradient: Floats, error: Floats) -> Booleans:
+        """Return which weights are zero at the optimum, if ∇L is within `error` of `gradient`."""
 
     def contains(self, w: Floats) -> bool:
         """Return True if w is in the domain; its signs are not checked."""
@@ -142,6 +146,12 @@ class L1Ball(L1Regularizer):
         largest = float(np.max(self.pull(gradient)))
         for k in range(1, MOST_EASIER + 1):
             yield ElasticNet(largest * EASE**-k, positive=self.positive)
+
+    def excludes(self, gradient: Floats, error: Floats) -> Booleans:
+        # Only features with the largest pull have a weight, unless no feature has a pull.
+        pull = self.pull(gradient)
+        largest = float(np.max(pull - error))
+        return (pull + error < largest) & (largest > 0.0)
 
     def contains(self, w: Floats) -> bool:
         return float(np.sum(np.abs(w))) <= self.radius
@@ -231,6 +241,9 @@ class ElasticNet(L1Regularizer):
         ease = max(EASE, ratio ** (1.0 / MOST_EASIER))
         for k in range(int(np.log(ratio) / np.log(ease)), 0, -1):
             yield ElasticNet(self.l1 * ease**k, self.l2 * ease**k, self.positive)
+
+    def excludes(self, gradient: Floats, error: Floats) -> Booleans:
+        return self.pull(gradient) + error < self.l1
 
     def multiplier(self, w: Floats, gradient: Floats) -> float:
         return self.l1

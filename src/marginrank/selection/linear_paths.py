@@ -15,7 +15,7 @@ from marginrank._utils.parameters import ParameterError, check_integer, given
 from marginrank._utils.threads import effective_threads, serial_blas
 from marginrank._utils.types import Booleans, Floats, Integers
 from marginrank.data.ranking_data import RankingData
-from marginrank.fit.inputs import objective_on
+from marginrank.fit.inputs import matrix_on, objective_on
 from marginrank.fit.linear import Parameters, preferences_of, require_pairs
 from marginrank.fit.positions import PositionTerm, click_scores
 from marginrank.fit.scaling import (
@@ -30,7 +30,6 @@ from marginrank.models.parameters import no_scale
 from marginrank.objective.losses import LOSSES
 from marginrank.objective.objective import Objective
 from marginrank.objective.pair_sets import PairSet
-from marginrank.operators.native import native_matrix
 from marginrank.selection.folds import cost_by_label, rows_of
 from marginrank.selection.learner import PathLearner, PathModel
 from marginrank.solvers import find_solver
@@ -93,7 +92,9 @@ class LinearLearner(PathLearner):
         """
         check_integer("n_points", n_points, at_least=1)
         with serial_blas():
-            problems = SharedProblems(data, parameters, [QueryPart.of(data, 0, rows)])
+            # A sample is enough, so X need not be copied to a device.
+            on_host = replace(parameters, device=None)
+            problems = SharedProblems(data, on_host, [QueryPart.of(data, 0, rows)])
             # The squared hinge stands in for all losses, because some have no curvature.
             objective = replace(problems.objective(0, 1.0), loss=LOSSES["squared_hinge"], ridge=0.0)
             share = GRID_SAMPLE / objective.n_active_documents
@@ -162,7 +163,7 @@ class SharedProblems:
             preferences,
             normalization=parameters.normalization,
             threads=threads,
-            matrix=positions.beside(native_matrix(data)),
+            matrix=positions.beside(matrix_on(data, parameters.device)),
         )
         require_pairs(self._unscaled, data)
         scales = (_scale_of(data, part.rows, parameters.scale) for part in parts)

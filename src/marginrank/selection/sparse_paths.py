@@ -11,15 +11,17 @@ from marginrank._utils.parameters import check_integer
 from marginrank._utils.threads import serial_blas
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
+from marginrank.fit.inputs import matrix_on
+from marginrank.fit.linear import check_not_ndcg, make_objective, require_pairs
 from marginrank.fit.positions import PositionTerm, click_scores
 from marginrank.fit.scaling import Scale, find_linear_scale, with_scale
 from marginrank.fit.sparse import SparseParameters, first_C, first_radius
 from marginrank.models.fit_report import StopReason
 from marginrank.objective.objective import Objective
 from marginrank.objective.regularizers import ElasticNet, L1Ball, L1Regularizer
-from marginrank.operators.native import native_matrix
 from marginrank.selection.folds import cost_by_label, rows_of
 from marginrank.selection.learner import PathLearner, PathModel
+from marginrank.solvers.hinge.structured import structured_smoothing
 from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.sparse.proximal_newton import ProximalNewton
 
@@ -75,7 +77,8 @@ class SparseLearner(PathLearner):
         train = data if rows is None else rows_of(data, rows, n_jobs=parameters.n_jobs)
         with serial_blas():
             # The effects of positions must not decide on the grid.
-            objective, _ = self._objective(train, parameters, PositionTerm(None, data.n_features))
+            none = PositionTerm(None, data.n_features)
+            objective, _ = self._objective(train, replace(parameters, device=None), none)
             if self.parameter == "radius":
                 first = first_radius(objective, positive=parameters.positive)
             else:
@@ -103,25 +106,24 @@ class SparseLearner(PathLearner):
         self, objective: Objective, parameters: SparseParameters, values: Floats, seed: int
     ) -> Iterator[SolverResult]:
         """Yield the solution for each value; each starts from the previous point and Hessian."""
-        solver = ProximalNewton(
-            objective, max_iter=parameters.max_iter, seed=seed, callback=self._callback
-        )
-        point = objective.at_zero()
-        for value in map(float, values):
-            regularizer = self._regularizer(parameters, value)
-            result = solver.solve(regularizer, start_at=point, tol=parameters.tol)
-            if result.stop is StopReason.INTERRUPTED or solver.point is None:
+        regularizers = [self._regularizer(parameters, float(value)) for value in values]
+        how = {"max_iter": parameters.max_iter, "seed": seed, "callback": self._callback}
+        solve = _solve_smooth if objective.loss.smooth else _solve_hinge
+        results = solve(objective, regularizers, parameters.tol, how)
+        for value, result in zip(values, results, strict=True):
+            if result.stop is StopReason.INTERRUPTED:
                 raise KeyboardInterrupt
-            point = solver.point.base
             # The penalized objective was divided by C, so that values of C can share points.
-            yield result if self.parameter == "radius" else result.times(value)
+            yield result if self.parameter == "radius" else result.times(float(value))
 
     def _objective(
         self, data: RankingData, parameters: SparseParameters, positions: PositionTerm
     ) -> tuple[Objective, Scale | None]:
         """Return the loss on scaled features, with a weight of 1, and the scale."""
-        matrix = positions.beside(native_matrix(data))
-        objective = replace(parameters, C=None).objective(data, matrix)
+        check_not_ndcg(parameters.objective, "path")
+        matrix = positions.beside(matrix_on(data, parameters.device))
+        objective = make_objective(data, replace(parameters, C=None), matrix=matrix)
+        require_pairs(objective, data)
         scale = positions.scaled(find_linear_scale(data, parameters.scale))
         return with_scale(objective, scale), scale
 
@@ -130,3 +132,24 @@ class SparseLearner(PathLearner):
             return L1Ball(value, parameters.positive)
         l1 = parameters.l1_ratio
         return ElasticNet(l1 / value, (1.0 - l1) / value, parameters.positive)
+
+
+def _solve_smooth(
+    objective: Objective, regularizers: Sequence[L1Regularizer], tol: float, how: dict[str, Any]
+) -> Iterator[SolverResult]:
+    solver = ProximalNewton(objective, **how)
+    point = objective.at_zero()
+    for regularizer in regularizers:
+        yield solver.solve(regularizer, start_at=point, tol=tol)
+        if solver.point is not None:
+            point = solver.point.base
+
+
+def _solve_hinge(
+    objective: Objective, regularizers: Sequence[L1Regularizer], tol: float, how: dict[str, Any]
+) -> Iterator[SolverResult]:
+    w = None
+    for regularizer in regularizers:
+        result = structured_smoothing(objective, regularizer=regularizer, w0=w, tol=tol, **how)
+        w = result.w
+        yield result

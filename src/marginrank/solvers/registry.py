@@ -46,7 +46,8 @@ class Solver(NamedTuple):
     # Largest memory per document. A point takes 40 bytes: scores, slopes, and the documents of a
     # query by score with their windows. Scores alone take 8.
     state_bytes: int = 112
-    # The solver that it extends to cones or groups of weights; users select it by that name.
+    # The solver that it extends to cones, groups of weights or the hinge; users select it by that
+    # name.
     method: str | None = None
 
 
@@ -68,6 +69,13 @@ SOLVERS = {
     "bmrm": Solver(bmrm, _takes("piecewise_linear"), state_bytes=120),
     "proximal_newton": Solver(
         proximal_newton, _takes("smooth", L1Regularizer), True, state_bytes=168
+    ),
+    "sparse_smoothing": Solver(
+        structured_smoothing,
+        _takes("piecewise_linear", L1Regularizer),
+        True,
+        state_bytes=344,
+        method="proximal_newton",
     ),
     "fenchel": Solver(fenchel, _takes("smooth", L1Ball), True, state_bytes=152),
     "truncated_gradient": Solver(truncated_gradient, _takes("smooth", ElasticNet), True),
@@ -145,7 +153,8 @@ def find_solver(
 
 def state_bytes(name: str, loss: Loss, regularizer: Structure | None = None) -> int:
     """Return the largest memory of a solver per document."""
-    found = SOLVERS[solvers_for(loss, regularizer)[0] if name == "auto" else name]
+    able = _by_public_name(loss, regularizer)
+    found = able[next(iter(able)) if name == "auto" else name]
     return found.state_bytes + POINTS * PIECE_BYTES * (len(loss.pieces) - 1)
 
 

@@ -24,23 +24,30 @@ from marginrank.export.exporting import (
     paths_of,
     write_files,
 )
-from marginrank.export.registry import find_target
+from marginrank.export.fusion import fusion_files
+from marginrank.export.registry import FUSION_TARGETS, find_target
 from marginrank.export.verification import VerificationError, run_export, verify
+from marginrank.models import FusionModel, read_any_model
 
 OFFSET_HELPS = " Pass --offset {:.6g}, or --offset auto."
 
 
 def run(flags: ExportFlags, phases: Phases) -> None:
     """Write a model for a search engine, a database or another language."""
-    find_target(flags.to)
+    if flags.to not in FUSION_TARGETS:
+        find_target(flags.to)
     _check_flags(flags)
     check_writable(flags.out)
     check_files([flags.model, flags.names, flags.verify, flags.reading.group], [flags.out])
-    model = _models.load(flags.model)
-    data = None
-    if flags.verify is not None:
-        data = _models.open_data_for(model, [flags.verify], flags.reading, phases, labels=False)
-    result = _export(model, data, flags, phases)
+    with regular_file(flags.model) as file:
+        model = read_any_model(file)
+    if isinstance(model, FusionModel):
+        result = _export_fusion(model, flags)
+    else:
+        data = None
+        if flags.verify is not None:
+            data = _models.open_data_for(model, [flags.verify], flags.reading, phases, labels=False)
+        result = _export(model, data, flags, phases)
     if flags.json:
         print_json({**result, "seconds": phases.seconds})
     else:
@@ -107,6 +114,24 @@ def _export(
     return result
 
 
+def _export_fusion(model: FusionModel, flags: ExportFlags) -> dict[str, Any]:
+    for flag, given in {
+        "--verify": flags.verify is not None,
+        "--offset": flags.offset != "0",
+    }.items():
+        if given:
+            raise ValueError(f"{flag} does not apply to fusion models; drop it.")
+    name = name_for(flags.out) if flags.name is None else flags.name
+    files = fusion_files(model, flags.to, name=name, names=_names(flags.names))
+    check_files([flags.model, flags.names], paths_of(flags.out, files), prints=False)
+    return {
+        "target": flags.to,
+        "files": write_files(flags.out, files),
+        "normalizer": model.normalizer,
+        "signals": dict(zip(model.signals, model.weights.tolist(), strict=True)),
+    }
+
+
 def _verified(scored: EngineRun, scores: Any, offset: float, qid: Any) -> dict[str, Any]:
     """Return the fields of a Verification; raise CheckFailed if it fails."""
     try:
@@ -120,7 +145,9 @@ def _verified(scored: EngineRun, scores: Any, offset: float, qid: Any) -> dict[s
 
 
 def _rows(result: dict[str, Any]) -> list[tuple[str, Any]]:
-    rows = [(key, value) for key, value in result.items() if key not in ("files", "verification")]
+    apart = ("files", "signals", "verification")
+    rows = [(key, value) for key, value in result.items() if key not in apart]
+    rows += [(f"weight of {name}", value) for name, value in result.get("signals", {}).items()]
     found = result.get("verification")
     if found is None:
         return rows

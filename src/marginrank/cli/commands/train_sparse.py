@@ -26,7 +26,10 @@ NEEDS = (("parameter", "path"), ("plot", "path"), ("path", "valid"))
 RESOURCES = ("memory_limit", "dask")
 # Pairs of flags that exclude each other.
 CONFLICTS = (
-    *((name, "path") for name in ("C", "radius", "solver", "variant", "device", *RESOURCES)),
+    *(
+        (name, "path")
+        for name in ("C", "radius", "objective", "solver", "variant", "device", *RESOURCES)
+    ),
     RESOURCES,
     ("device", "memory_limit"),
     ("C", "radius"),

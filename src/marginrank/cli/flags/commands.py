@@ -26,8 +26,8 @@ from marginrank.cli.flags.shared import (
     switch,
     text,
 )
-from marginrank.export.registry import TARGETS
-from marginrank.models.parameters import RANDOM_STATE, LinearDeclaration
+from marginrank.export.registry import FUSION_TARGETS, TARGETS
+from marginrank.models.parameters import RANDOM_STATE, FusionDeclaration, LinearDeclaration
 
 CURVE = "Curve"
 RUN_FILE = "TREC run (query Q0 document rank score tag), or JSON {query: {document: score}}"
@@ -116,6 +116,44 @@ compare --run-a bm25.run --run-b hybrid.run --qrels qrels.txt"""
     json: bool = json_flag()
 
 
+class FuseFlags(CommandFlags):
+    """Learn the weights of hybrid search from runs and relevance judgments.
+
+    The first line of the output tells whether learned weights are better than reciprocal rank
+    fusion (RRF), by cross validation over the queries.
+    """
+
+    example = """\
+fuse bm25.run dense.run --qrels qrels.txt --model fusion.json
+fuse title=t.run body=b.run --qrels qrels.txt --normalizer minmax,rrf
+fuse bm25.run dense.run --qrels q.txt --to opensearch --out pipeline.json"""
+    first = ("qrels", "model", "normalizer", "metric")
+
+    runs: Annotated[
+        list[str],
+        argument(
+            "RUN",
+            f"{RUN_FILE}. A signal has the name of its file without ending, or NAME in NAME=FILE.",
+        ),
+    ]
+    qrels: str = Parameter(
+        TEXT,
+        "Judgments: TREC qrels (query 0 document label), or JSON {query: {document: label}}.",
+        DATA,
+    ).field()
+    parameters: FusionDeclaration
+    query_features: str | None = text(
+        "JSON file {query: {feature: number}}: features on which the weights depend.", DATA
+    )
+    random_state: int = RANDOM_STATE.field(0)
+    model: str | None = text("File to write the model to.", OUTPUT)
+    to: str | None = text(
+        f"Engine to write settings for, as export does: {', '.join(FUSION_TARGETS)}.", OUTPUT
+    )
+    out: str | None = text("File to write the settings of the engine to.", OUTPUT)
+    json: bool = json_flag()
+
+
 class ConvertFlags(CommandFlags):
     """Convert data between text, table and store (a folder that is fast to read).
 
@@ -158,21 +196,25 @@ class ExportFlags(CommandFlags):
     example = """\
 export model.json --to elasticsearch --out ranker.json
 export model.json --to sqlite --out ranker.sql --verify test.txt
-export m.json --to lucene --out r.txt --offset auto --verify t.txt"""
+export m.json --to lucene --out r.txt --offset auto --verify t.txt
+export fusion.json --to opensearch --out pipeline.json"""
     first = ("to", "out", "verify", "names", "offset")
 
     model: ModelFile
     reading: Reading
     to: str = Parameter(
-        TEXT, f"Target: {', '.join(TARGETS)}; add a dialect to sql as in sql:mysql.", OUTPUT
+        TEXT,
+        f"Target: {', '.join(TARGETS)}; add a dialect to sql as in sql:mysql. Fusion models: "
+        f"{', '.join(FUSION_TARGETS)}.",
+        OUTPUT,
     ).field()
     out: str = Parameter(
         TEXT, "File to write to; any further files of the target are written next to it.", OUTPUT
     ).field()
     name: str | None = text("Name of the model in the target; default: from --out.", OUTPUT)
     names: str | None = text(
-        "JSON file with the names of the features in the target: a list, or an object that maps "
-        "the model's names to them; default: the model's, or f1, f2, ...",
+        "JSON file with the names of the features or signals in the target: a list, or an object "
+        "that maps the model's names to them; default: the model's, or f1, f2, ...",
         OUTPUT,
     )
     offset: str = text(

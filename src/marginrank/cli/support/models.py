@@ -11,7 +11,13 @@ from marginrank.cli.support.data import DataRequest, open_data
 from marginrank.cli.support.files import regular_file
 from marginrank.cli.support.progress import Phases
 from marginrank.data import RankingData
-from marginrank.models import AdditiveModel, KernelModel, LinearModel, read_any_model
+from marginrank.models import (
+    AdditiveModel,
+    FusionModel,
+    KernelModel,
+    LinearModel,
+    read_any_model,
+)
 
 Model = LinearModel | AdditiveModel | KernelModel
 
@@ -19,7 +25,12 @@ Model = LinearModel | AdditiveModel | KernelModel
 def load(path: str) -> Model:
     """Read a model file, also from a pipe."""
     with regular_file(path) as file:
-        return read_any_model(file)
+        model = read_any_model(file)
+    if isinstance(model, FusionModel):
+        raise ValueError(
+            f"{path} is a fusion model, which scores runs; use it in Python, load_model(path).fuse."
+        )
+    return model
 
 
 def open_data_for(

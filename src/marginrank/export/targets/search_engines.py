@@ -10,7 +10,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from marginrank._utils.parameters import ParameterError, given
-from marginrank.export.names import check_no_reordering, check_not_found, identifiers, lucene_quoted
+from marginrank.export.names import (
+    check_distinct,
+    check_no_reordering,
+    check_not_found,
+    identifiers,
+    lucene_quoted,
+)
 from marginrank.export.sums import Term, WeightedSum
 from marginrank.export.text import LARGEST_FLOAT32, WRITTEN_BY, exact, json_file, sum_of
 
@@ -19,6 +25,15 @@ RESCORED = 100  # best documents that the LTR plugins rank again
 SOLR = "org.apache.solr.ltr"
 VESPA_TERMS = 500  # per function
 VESPA_PROFILES = ("default", "unranked")
+# Rank features of Vespa that are numbers; any other name is the name of an attribute.
+RANK_FEATURE = re.compile(
+    r"(attribute|attributeMatch|age|bm25|closeness|constant|distance|dotProduct|elementCompleteness"
+    r"|elementSimilarity|fieldLength|fieldMatch|fieldTermMatch|freshness|itemRawScore|matchCount"
+    r"|matches|nativeAttributeMatch|nativeDotProduct|nativeFieldMatch|nativeProximity|nativeRank"
+    r"|query|rawScore|term|textSimilarity)"
+    r"\([\w.]+(, ?[\w.]+)*\)(\.\w+)*",
+    re.ASCII,
+)
 
 
 def write_ltr_plugin(model: WeightedSum) -> dict[str, bytes]:
@@ -105,18 +120,16 @@ def write_solr(model: WeightedSum) -> dict[str, bytes]:
 def write_vespa(model: WeightedSum) -> dict[str, bytes]:
     """Return the rank profile, and a map from features to attributes if their names differ.
 
-    Vespa cannot quote names, so a feature whose name is not an identifier gets a similar one.
+    A name such as "bm25(title)" is a rank feature, others are attributes. Vespa cannot quote names,
+    so an attribute whose name is not an identifier gets a similar one.
     """
-    if model.name in VESPA_PROFILES:
-        raise ParameterError(
-            given("name", model.name), " is a built-in rank profile of Vespa; pass another name."
-        )
-    names = dict(zip(model.features, identifiers(model.features), strict=True))
-    values = [f"attribute({names[term.name]})" for term in model.terms]
-    terms = [
-        f"if (isNan({value}) == 1, 0.0, {value}) * {exact(term.weight)}"  # NaN if it is not set
-        for value, term in zip(values, model.terms, strict=True)
-    ]
+    check_vespa_profile(model.name)
+    attributes = [name for name in model.features if not is_rank_feature(name)]
+    names = dict(zip(attributes, identifiers(attributes), strict=True))
+    values = {name: name for name in model.features if is_rank_feature(name)}
+    values |= {name: f"attribute({made})" for name, made in names.items()}
+    check_distinct(model.features, lambda name: values[name].replace(" ", ""), "Vespa")
+    terms = [_vespa_term(values[term.name], term.weight) for term in model.terms]
     parts = [terms[k : k + VESPA_TERMS] for k in range(0, len(terms), VESPA_TERMS)]
     calls = [f"{model.name}_part_{number}" for number in range(len(parts))]
     functions = [_vespa_function(call, part) for call, part in zip(calls, parts, strict=True)]
@@ -131,6 +144,23 @@ def write_vespa(model: WeightedSum) -> dict[str, bytes]:
     files = {"": text.encode("ascii")}
     renamed = {name: made for name, made in names.items() if name != made}
     return files | ({"names.json": json_file(renamed)} if renamed else {})
+
+
+def _vespa_term(value: str, weight: float) -> str:
+    return f"if (isNan({value}) == 1, 0.0, {value}) * {exact(weight)}"  # NaN if it is not set
+
+
+def is_rank_feature(name: str) -> bool:
+    """Whether a name is a rank feature of Vespa with its arguments, such as bm25(title)."""
+    return RANK_FEATURE.fullmatch(name) is not None
+
+
+def check_vespa_profile(name: str) -> None:
+    """Raise ParameterError if a rank profile cannot have a name."""
+    if name in VESPA_PROFILES:
+        raise ParameterError(
+            given("name", name), " is a built-in rank profile of Vespa; pass another name."
+        )
 
 
 def _vespa_function(name: str, terms: list[str]) -> str:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from marginrank._utils.types import Booleans
 from marginrank.objective.pair_sets import PairSet
-from marginrank.operators.torch.fixed_point import Segments
+from marginrank.operators.torch.fixed_point import Segments, exact_total
 
 
 class ScoreLoss(NamedTuple):
@@ -17,7 +17,15 @@ class ScoreLoss(NamedTuple):
 
     by_query: Tensor  # (n_queries, 3): loss, sizes of the terms of the loss and of its derivatives
     slopes: Tensor  # derivative by each score
-    state: Any  # LevelState or ListedState, for products with the Hessian
+    state: Any  # LevelState, ListedState or FusedState, for products with the Hessian
+    totals: Tensor  # the fields of LossSums
+
+    @classmethod
+    def of(cls, by_query: Tensor, slopes: Tensor, state: Any) -> "ScoreLoss":
+        """Return the loss with totals of the table, each summed to the last digit."""
+        totals = [exact_total(column) for column in by_query.T]
+        counts = torch.count_nonzero(by_query[:, 0]), torch.count_nonzero(slopes)
+        return cls(by_query, slopes, state, torch.cat([*totals, *(one[None] for one in counts)]))
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,23 @@ class DenseFeatures:
             total = total + _sum_of_blocks(self._double(rows), z[rows])
         return total
 
+    def dots(self, vs: Tensor) -> Tensor:
+        """Return Xv for each row v of vs; tiles are converted once."""
+        # One product per vector: the sums of a common one would depend on the number of vectors.
+        parts = []
+        for rows in self._tiles():
+            tile = self._double(rows)
+            parts.append(torch.stack([tile @ v for v in vs]))
+        return torch.cat(parts, dim=1)
+
+    def transpose_dots(self, zs: Tensor) -> Tensor:
+        """Return Xᵀz for each row z of zs; tiles are converted once."""
+        totals = torch.zeros((len(zs), self.shape[1]), dtype=torch.float64, device=self.device)
+        for rows in self._tiles():
+            tile = self._double(rows)
+            totals = totals + torch.stack([_sum_of_blocks(tile, z[rows]) for z in zs])
+        return totals
+
     def column(self, j: int) -> Tensor:
         return self.X[:, j].to(torch.float64)
 
@@ -149,6 +166,12 @@ class SparseFeatures:
     def transpose_dot(self, z: Tensor) -> Tensor:
         return self._columns.dot(z)
 
+    def dots(self, vs: Tensor) -> Tensor:
+        return torch.stack([self.dot(v) for v in vs])
+
+    def transpose_dots(self, zs: Tensor) -> Tensor:
+        return torch.stack([self.transpose_dot(z) for z in zs])
+
     def column(self, j: int) -> Tensor:
         some = slice(int(self._columns.bounds[j]), int(self._columns.bounds[j + 1]))
         column = torch.zeros(self.shape[0], dtype=torch.float64, device=self.device)
@@ -186,8 +209,8 @@ def by_row(values: Tensor, rows: Tensor | None, n_rows: int) -> Tensor:
     """Return values of documents by row of X, zero for rows without a document."""
     if rows is None:
         return values
-    zeros = torch.zeros(n_rows, dtype=values.dtype, device=values.device)
-    return zeros.index_copy_(0, rows, values)
+    zeros = torch.zeros((*values.shape[:-1], n_rows), dtype=values.dtype, device=values.device)
+    return zeros.index_copy_(-1, rows, values)
 
 
 def _sum_of_blocks(rows: Tensor, z: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from torch import Tensor
 from marginrank._utils.parameters import Mention, ParameterError
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.listed_pairs import ListedPairs
-from marginrank.objective.losses import Loss, Piece
+from marginrank.objective.losses import LOGISTIC, Loss, Piece
 from marginrank.operators.torch.documents import DeviceDocuments, ScoreLoss, find_window, sort
 from marginrank.operators.torch.fixed_point import Segments
 from marginrank.operators.torch.levels import (
@@ -26,6 +26,7 @@ from marginrank.operators.torch.levels import (
     gather,
 )
 
+FUNCTION_ERROR = 4.0  # of an exponential or logarithm, in units of the last place
 Factors = tuple[Tensor, Tensor]  # of pair weights: of the preferred side, and of the other
 
 
@@ -57,12 +58,6 @@ class LevelPlan:
 
     def __init__(self, pairs: LevelPairs, device: torch.device) -> None:
         self.documents = DeviceDocuments.of(pairs, pairs.queries.n_levels > 1, device)
-        require_native_kernels(
-            {
-                "pair_selection": pairs.width not in (None, 1),
-                "margin": pairs.label_margins is not None,
-            }
-        )
         leaves = Leaves.of(pairs, device)
         self.levels: Levels = AllLevels(leaves) if pairs.width is None else AdjacentLevels(leaves)
         self.factors: list[Factors] = []
@@ -78,6 +73,9 @@ class LevelPlan:
             torch.cat([queries.offsets, queries.offsets[1:] + queries.offsets[-1]]),
             torch.cat([queries.segment, queries.segment + (queries.offsets.numel() - 1)]),
         )
+
+    def kernel(self, loss: Loss) -> "LevelKernel":
+        return LevelKernel(self, loss)
 
 
 class LevelKernel:
@@ -107,7 +105,7 @@ class LevelKernel:
         by_query = torch.stack([column * documents.query_weight for column in table], dim=1)
         curvature = documents.weighted(sums.curvature)
         state = LevelState([some.keep(self._curved) for some in ranges], curvature)
-        return ScoreLoss(by_query, documents.weighted(sums.slopes), state)
+        return ScoreLoss.of(by_query, documents.weighted(sums.slopes), state)
 
     def _all_digits(
         self, ranges: list[Ranges], factors: Factors | None, key: Tensor | None
@@ -252,6 +250,9 @@ class ListedPlan:
             np.concatenate([[0], np.cumsum(degrees)]), device=device
         )
 
+    def kernel(self, loss: Loss) -> "ListedKernel":
+        return ListedKernel(self, loss)
+
     def difference(self, u: Tensor) -> Tensor:
         """Return u_i − u_j for each pair."""
         return u.index_select(0, self.preferred) - u.index_select(0, self.other)
@@ -267,6 +268,41 @@ class ListedPlan:
         return self._of_query.sum(values)
 
 
+class _PairTerms(NamedTuple):
+    """A piece of the loss on each pair, with derivatives and the sizes that bound its rounding."""
+
+    value: Tensor
+    value_size: Tensor
+    slope: Tensor
+    slope_size: Tensor  # for both documents of a pair
+    curvature: Tensor
+
+
+def _hinge_terms(piece: Piece, x: Tensor, reach: Tensor) -> _PairTerms:
+    # a · max(0, x)^e for x = θ − t; the terms that x is the sum of have the size `reach`.
+    slack = x.clamp(min=0.0)
+    active = (slack > 0.0).to(slack.dtype)
+    a, reach = piece.coefficient, reach * active
+    if piece.power == 2:
+        size = 2.0 * abs(a) * reach
+        return _PairTerms(
+            a * slack * slack, size * slack, -2.0 * a * slack, 2.0 * size, 2.0 * a * active
+        )
+    none = torch.zeros_like(x)
+    return _PairTerms(a * slack, abs(a) * reach, -a * active, 2.0 * abs(a) * active, none)
+
+
+def _logistic_terms(piece: Piece, x: Tensor, reach: Tensor) -> _PairTerms:
+    # a · log(1 + exp(x))
+    a = piece.coefficient
+    value = a * torch.logaddexp(torch.zeros_like(x), x)
+    slope = a * torch.sigmoid(x)
+    curvature = slope * torch.sigmoid(-x)
+    value_size = FUNCTION_ERROR * value + slope * reach
+    slope_size = 2.0 * (FUNCTION_ERROR * slope + curvature * reach)
+    return _PairTerms(value, value_size, -slope, slope_size, curvature)
+
+
 class ListedKernel:
     """Sums over listed pairs for one loss."""
 
@@ -279,32 +315,19 @@ class ListedKernel:
         key = plan.documents.keys(scores)
         margin = plan.difference(key)
         keys = key.index_select(0, plan.preferred).abs() + key.index_select(0, plan.other).abs()
-        value, value_size, slope, slope_size, curvature = (
-            torch.zeros_like(margin) for _ in "12345"
-        )
+        total = _PairTerms(*(torch.zeros_like(margin) for _ in _PairTerms._fields))
         for piece in self.pieces:
-            slack = (piece.theta - margin).clamp(min=0.0)
-            active = (slack > 0.0).to(slack.dtype)
-            reach = (abs(piece.theta) + keys) * active
-            a = piece.coefficient
-            if piece.power == 2:
-                value += a * slack * slack
-                value_size += 2.0 * abs(a) * slack * reach
-                slope -= 2.0 * a * slack
-                slope_size += 4.0 * abs(a) * reach
-                curvature += 2.0 * a * active
-            else:
-                value += a * slack
-                value_size += abs(a) * reach
-                slope -= a * active
-                slope_size += 2.0 * abs(a) * active
+            terms = _logistic_terms if piece.power == LOGISTIC else _hinge_terms
+            found = terms(piece, piece.theta - margin, abs(piece.theta) + keys)
+            total = _PairTerms(*(a + b for a, b in zip(total, found, strict=True)))
+        value, value_size, slope, slope_size, curvature = total
         columns = [
             plan.by_query(plan.weight * column) for column in (value, value_size, slope_size)
         ]
         columns[0] = columns[0].clamp(min=0.0)
         slopes = plan.by_document(plan.weight * slope)
         state = ListedState(plan.weight * curvature)
-        return ScoreLoss(torch.stack(columns, dim=1), slopes, state)
+        return ScoreLoss.of(torch.stack(columns, dim=1), slopes, state)
 
     def hess_vec(self, state: ListedState, u: Tensor) -> Tensor:
         return self.plan.by_document(state.curvature * self.plan.difference(u))

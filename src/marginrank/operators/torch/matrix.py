@@ -1,7 +1,7 @@
 """X, scores and losses as tensors on a PyTorch device."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from typing import Any, cast
 
 import numpy as np
@@ -12,8 +12,6 @@ from torch import Tensor
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
 from marginrank.objective.gram import Rows
-from marginrank.objective.level_pairs import LevelPairs
-from marginrank.objective.listed_pairs import ListedPairs
 from marginrank.objective.losses import Loss
 from marginrank.objective.pair_sets import PairCounts, PairSet
 from marginrank.objective.protocols import (
@@ -26,6 +24,7 @@ from marginrank.objective.protocols import (
     QueryLosses,
     Scores,
     ScoreSpace,
+    SharedSweeps,
     State,
 )
 from marginrank.operators.native import NativeDesign, NativeMatrix, native_matrix
@@ -38,32 +37,37 @@ from marginrank.operators.torch.features import (
     by_row,
 )
 from marginrank.operators.torch.fixed_point import exact_total
-from marginrank.operators.torch.kernels import LevelKernel, LevelPlan, ListedKernel, ListedPlan
+from marginrank.operators.torch.plans import PairPlan, Plans, Total, runs_triton
 
 DTYPES = (torch.float32, torch.float64)
 # Estimated memory per document: of each of the points that a solver holds, and of an evaluation.
 POINTS = 2
 DOCUMENT_BYTES, BIT_BYTES = 100, 12  # of a point; of each bit of a level
 EVALUATION_BYTES = 400
-
-PairPlan = LevelPlan | ListedPlan
+N_TOTALS = 5  # fields of LossSums
+COLUMNS_AT_ONCE = 16  # of a Hessian: one product with X
 
 
 class TorchSpace(ScoreSpace):
     """Score vectors as tensors on a device."""
 
-    def __init__(self, n_documents: int, device: torch.device) -> None:
+    def __init__(self, n_documents: int, device: torch.device, total: Total = exact_total) -> None:
         self._n_documents = n_documents
         self._device = device
+        self._total = total
 
     def zero(self) -> Scores:
         return Scores(torch.zeros(self._n_documents, dtype=torch.float64, device=self._device))
 
     def add(self, a: Scores, step: float, b: Scores) -> Scores:
-        return Scores(_vector(a) + step * _vector(b))
+        return Scores(_vector(a) + step * _vector(b))  # torch.add(alpha=) may round only once
 
     def dot(self, a: Scores, b: Scores) -> float:
-        return float(exact_total(_vector(a) * _vector(b)))
+        return float(self.product(a, b))
+
+    def product(self, a: Scores, b: Scores) -> Tensor:
+        """Return aᵀb as a tensor of one."""
+        return self._total(_vector(a) * _vector(b))
 
     def entries(self, a: Scores, documents: Integers | None = None) -> Floats:
         values = _vector(a)
@@ -87,12 +91,20 @@ class TorchLoss(PairLoss):
     def __init__(self, plan: PairPlan, space: TorchSpace, loss: Loss) -> None:
         self.space = space
         self.loss = loss
-        self._pairs = (
-            LevelKernel(plan, loss) if isinstance(plan, LevelPlan) else ListedKernel(plan, loss)
-        )
+        self._pairs = plan.kernel(loss)
 
     def evaluate(self, scores: Scores, like: State | None) -> Evaluation:
         return self.evaluation(_vector(scores), self.at(_vector(scores)), None)
+
+    def evaluate_along(
+        self, scores: Scores, step: float, direction: Scores, like: State | None
+    ) -> tuple[Evaluation, float]:
+        there = self.space.add(scores, step, direction)
+        found = self.at(_vector(there))
+        slope = self.space.product(Scores(found.slopes), direction)
+        evaluation = self.evaluation(_vector(there), found, slope)
+        assert evaluation.gradient is not None
+        return evaluation._replace(gradient=None), float(evaluation.gradient[0])
 
     def hess_vec(self, state: State, u: Scores) -> Scores:
         return Scores(self.curved(state, self.space.tensor(u)))
@@ -109,17 +121,19 @@ class TorchLoss(PairLoss):
 
     def evaluation(self, scores: Tensor, found: ScoreLoss, gradient: Tensor | None) -> Evaluation:
         """Return an evaluation; all sums are copied to the host at once."""
-        table = found.by_query
-        numbers = [exact_total(column) for column in table.T]
-        numbers += [torch.count_nonzero(table[:, 0])[None], torch.count_nonzero(found.slopes)[None]]
-        values = _to_host(torch.cat([*numbers, *([] if gradient is None else [gradient])]))
+        totals = found.totals
+        values = _to_host(totals if gradient is None else torch.cat([totals, gradient]))
+        return self.from_host(scores, found, values)
+
+    def from_host(self, scores: Tensor, found: ScoreLoss, values: Floats) -> Evaluation:
+        """Return an evaluation, given its totals, and its gradient if there is one, on the host."""
         return Evaluation(
             scores=Scores(scores),
             losses=LossSums(*values[:3].tolist(), *map(int, values[3:5])),
-            by_query=QueryLosses(table),
+            by_query=QueryLosses(found.by_query),
             score_gradient=Scores(found.slopes),
             state=State(AtScores(scores, found.state)),
-            gradient=None if gradient is None else values[5:],
+            gradient=values[5:] if values.size > N_TOTALS else None,
         )
 
 
@@ -143,47 +157,38 @@ def _to_host(values: Tensor) -> Floats:
     return array
 
 
-@dataclass
-class _Plans:
-    """A cache of the plan (index tensors on the device) of the last set of pairs."""
-
-    device: torch.device
-    pairs: PairSet | None = None
-    plan: PairPlan | None = None
-
-    def of(self, pairs: PairSet) -> PairPlan:
-        if self.plan is None or self.pairs is not pairs:
-            self.pairs = pairs
-            self.plan = (
-                LevelPlan(pairs, self.device)
-                if isinstance(pairs, LevelPairs)
-                else ListedPlan(cast(ListedPairs, pairs), self.device)
-            )
-        return self.plan
-
-
 @dataclass(frozen=True)
 class TorchMatrix(Matrix):
     """X, or some of its columns, on a device, with a copy on the host."""
 
     features: DeviceFeatures
     host: NativeMatrix
-    plans: _Plans = field(repr=False)
+    plans: Plans = field(repr=False)
 
     @classmethod
     def of(
-        cls, data: RankingData, device: str | torch.device = "cpu", tensor: Tensor | None = None
+        cls,
+        data: RankingData,
+        device: str | torch.device = "cpu",
+        tensor: Tensor | None = None,
+        has_triton: bool | None = None,
     ) -> "TorchMatrix":
-        """Copy X of the data to a device, unless `tensor` is X on that device."""
+        """Copy X of the data to a device, unless `tensor` is X on that device.
+
+        Triton's kernels are used if it is installed and the device is a GPU, or as `has_triton`
+        says.
+        """
         where = torch.device(device)
+        if has_triton is None:
+            has_triton = runs_triton(where)
         X = data.X
         if tensor is not None and tensor.device == where and tensor.dtype in DTYPES:
-            features = _features_of(tensor)
+            features = features_of(tensor, has_triton)
         elif sp.issparse(X):
             features = SparseFeatures.of(X, where)
         else:
-            features = _features_of(_dense(X, where))
-        return cls(features, native_matrix(data), _Plans(where))
+            features = features_of(_dense(X, where), has_triton)
+        return cls(features, native_matrix(data), Plans(where, has_triton))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -222,7 +227,7 @@ class TorchDesign(Design):
     def __init__(self, matrix: TorchMatrix, pairs: PairSet, threads: int) -> None:
         super().__init__(matrix, pairs, threads)
         self._features = matrix.features
-        self.space = TorchSpace(pairs.n_documents, self._features.device)
+        self.space = TorchSpace(pairs.n_documents, self._features.device, matrix.plans.total)
         rows = pairs.documents.rows
         self._rows = None if rows is None else self.space.tensor(rows)
 
@@ -256,6 +261,15 @@ class TorchDesign(Design):
     def column(self, j: int) -> Scores:
         return Scores(self._by_document(self._features.column(j)))
 
+    def hessian(self, loss: PairLoss, state: State) -> Floats:
+        n, on_device = self._features.shape[1], cast(TorchLoss, loss)
+        found = []
+        for first in range(0, n, COLUMNS_AT_ONCE):
+            some = range(first, min(first + COLUMNS_AT_ONCE, n))
+            images = [on_device.curved(state, _vector(self.column(j))) for j in some]
+            found.append(self.transpose_dots(images))
+        return _to_host(torch.cat(found).T)
+
     def hess_diag(self, loss: PairLoss, state: State) -> Floats:
         # For sparse rows the native kernel is faster.
         if not isinstance(self._features, SparseFeatures):
@@ -274,24 +288,80 @@ class TorchDesign(Design):
         offsets = self.pairs.documents.offsets
         return _to_host(self._features.largest_squares(self._rows, offsets, weight))
 
+    def share(self, designs: Sequence[Design]) -> "TorchSharedSweeps":
+        return TorchSharedSweeps(designs)
+
     def _dot(self, v: Tensor) -> Tensor:
         return self._by_document(self._features.dot(v))
 
     def _transpose_dot(self, z: Tensor) -> Tensor:
         return self._features.transpose_dot(by_row(z, self._rows, self._features.shape[0]))
 
+    def dots(self, vs: Sequence[Floats]) -> Tensor:
+        """Return Xv by document for each v, one row per vector."""
+        return self._by_document(self._features.dots(self.space.tensor(np.stack(vs))))
+
+    def transpose_dots(self, zs: Sequence[Tensor]) -> Tensor:
+        """Return Xᵀz for each z with one entry per document, one row per vector."""
+        together = by_row(torch.stack(list(zs)), self._rows, self._features.shape[0])
+        return self._features.transpose_dots(together)
+
     def _by_document(self, values: Tensor) -> Tensor:
-        return values if self._rows is None else values.index_select(0, self._rows)
+        return values if self._rows is None else values.index_select(-1, self._rows)
 
     def _native(self) -> NativeDesign:
         return self.matrix.host.design(self.pairs, self.pairs.threads)
 
 
-def _features_of(tensor: torch.Tensor) -> DeviceFeatures:
-    """Return the features of a float32 or float64 tensor, dense or CSR, without a copy."""
+class TorchSharedSweeps(SharedSweeps):
+    """Products with X for several problems at once: one column per problem.
+
+    The problems have the same documents. The result of one does not depend on the others.
+    """
+
+    def __init__(self, designs: Sequence[Design]) -> None:
+        super().__init__(designs)
+        self._first = cast(TorchDesign, designs[0])
+
+    def evaluate(
+        self, losses: Sequence[PairLoss], ws: Sequence[Floats], likes: Sequence[State | None]
+    ) -> list[Evaluation]:
+        on_device = cast(Sequence[TorchLoss], losses)
+        scores = self._first.dots(ws)
+        found = [loss.at(one) for loss, one in zip(on_device, scores, strict=True)]
+        gradients = self._first.transpose_dots([one.slopes for one in found])
+        totals = torch.stack([one.totals for one in found])
+        values = _to_host(torch.cat([totals, gradients], dim=1))
+        return [
+            loss.from_host(*one)
+            for loss, *one in zip(on_device, scores, found, values, strict=True)
+        ]
+
+    def dot(self, ws: Sequence[Floats]) -> list[Scores]:
+        return [Scores(one) for one in self._first.dots(ws)]
+
+    def transpose_dot(self, zs: Sequence[Scores]) -> list[Floats]:
+        return list(_to_host(self._first.transpose_dots([_vector(z) for z in zs])))
+
+    def hess_vec(
+        self, losses: Sequence[PairLoss], states: Sequence[State], vs: Sequence[Floats]
+    ) -> list[tuple[Floats, Scores]]:
+        scores = self._first.dots(vs)
+        each = zip(cast(Sequence[TorchLoss], losses), states, scores, strict=True)
+        images = [loss.curved(state, u) for loss, state, u in each]
+        products = _to_host(self._first.transpose_dots(images))
+        return [(product, Scores(u)) for product, u in zip(products, scores, strict=True)]
+
+
+def features_of(tensor: torch.Tensor, has_triton: bool | None = None) -> DeviceFeatures:
+    """Return the features of a tensor, dense or CSR; integers are copied, floats are not."""
+    if has_triton is None:
+        has_triton = runs_triton(tensor.device)
+    if tensor.dtype not in DTYPES:
+        tensor = tensor.to(torch.float64)
     if tensor.layout == torch.sparse_csr:
         return SparseFeatures.of_tensor(tensor)
-    if tensor.is_cuda and tensor.dtype == torch.float32 and find_spec("triton") is not None:
+    if has_triton:
         from marginrank.operators.torch.triton_features import TritonFeatures
 
         return TritonFeatures(tensor)

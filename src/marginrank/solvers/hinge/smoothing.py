@@ -19,8 +19,10 @@ from marginrank.solvers.hinge.widths import (
     FIRST_WIDTH,
     GRADIENT_SHARE,
     SHRINK,
+    LowerBound,
     Stage,
     Widths,
+    ridge_bound,
 )
 from marginrank.solvers.progress import Progress, start
 from marginrank.solvers.result import Callback, Curvature, SolverResult
@@ -99,6 +101,9 @@ class _NewtonWidths(Widths[Point]):
 
     def _wrap(self, point: Point) -> Point:
         return point
+
+    def _lower_bound(self, base: Point, edges: Point, smooth: Point) -> LowerBound:
+        return ridge_bound(base, edges, smooth)
 
     def _solve(self) -> Stage[Point]:
         smooth = self._smoothed()

@@ -1,68 +1,79 @@
-"""Solver for the hinge loss with weights in a cone, or with a penalty on groups of weights.
+"""Solver for the hinge loss with weights in a cone, a penalty on groups of weights, or an l1 norm.
 
 The smoothed problems of :mod:`marginrank.solvers.hinge.widths`, one per width, are solved in a cone
 by :mod:`~marginrank.solvers.cone.pivoting` from face to face (on a face, some conditions Gu ≥ 0 are
-equations), and with groups by :func:`~marginrank.solvers.sparse.group_newton.group_newton`.
+equations), with groups by :func:`~marginrank.solvers.sparse.group_newton.group_newton`, and with an
+l1 norm by :mod:`~marginrank.solvers.sparse.proximal_newton`. The last is a linear program, up to a
+ridge: below some width the lower bound is exact, and the optimum linear in the width.
 """
 
 from abc import abstractmethod
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from marginrank._utils.types import Floats
 from marginrank.models.fit_report import StopReason
+from marginrank.objective.composite import Composite, L1Point, scaled_bound
 from marginrank.objective.cones import Cone, ConePoint
-from marginrank.objective.derived_point import StructuredPoint
+from marginrank.objective.derived_point import DerivedPoint
 from marginrank.objective.groups import GroupPoint, Groups
 from marginrank.objective.objective import PRECISION, Objective, Point
+from marginrank.objective.regularizers import L1Regularizer
 from marginrank.solvers.cone.pivoting import FaceOptimum, Pivoting
-from marginrank.solvers.hinge.widths import Stage, Widths
+from marginrank.solvers.hinge.widths import LowerBound, Stage, Widths, ridge_bound
 from marginrank.solvers.progress import Progress
 from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.smooth.newton import newton
 from marginrank.solvers.sparse.group_newton import group_newton
+from marginrank.solvers.sparse.proximal_newton import ProximalNewton
 
 FIRST_TOL = 1e-3  # for the first width, whose error is larger than this
 FAILURES = 4  # problems in a row that were far from solved or did not lower the gap: then stop
 STUCK = 0.99  # a gap above this share of the previous one counts as not lowered
 CONE_ITERATIONS = 500  # Newton iterations per width, over all faces
 GROUP_ITERATIONS = 50  # Newton iterations per width
+SPARSE_ITERATIONS = 100  # proximal Newton iterations per width
 
 
 def structured_smoothing(
     objective: Objective,
     *,
-    regularizer: Cone | Groups,
+    regularizer: Cone | Groups | L1Regularizer,
     w0: Floats | None = None,
     tol: float = 1e-6,
     max_iter: int = 1000,
     seed: int = 0,
     callback: Callback | None = None,
 ) -> SolverResult:
-    """Minimize an objective with a hinge loss over a cone, or with a penalty on groups.
+    """Minimize an objective with a hinge loss and a regularizer.
 
     The other parameters are as in :func:`~marginrank.solvers.hinge.smoothing.smoothing`.
     """
     progress = Progress(objective, callback)
-    widths: _StructuredWidths
+    widths: _StructuredWidths[Any]
     if isinstance(regularizer, Cone):
         widths = _ConeWidths(objective, regularizer, w0, tol, seed)
+    elif isinstance(regularizer, L1Regularizer):
+        widths = _SparseWidths(objective, regularizer, w0, tol, seed)
     else:
         widths = _GroupWidths(objective, regularizer, w0, tol, seed)
     return widths.minimize(progress, max_iter)
 
 
-class SmoothOptimum(NamedTuple):
+P = TypeVar("P", bound=DerivedPoint)
+
+
+class SmoothOptimum(NamedTuple, Generic[P]):
     """The optimum of a smoothed problem, with its estimated distance to the minimum."""
 
-    point: StructuredPoint
+    point: P
     estimate: float
     n_inner: int
 
 
-class _StructuredWidths(Widths[StructuredPoint]):
-    """Solves smoothed problems in a cone, or with a penalty on groups."""
+class _StructuredWidths(Widths[P]):
+    """Solves smoothed problems with a regularizer."""
 
     def __init__(self, objective: Objective, tol: float) -> None:
         super().__init__(objective, self._wrap(objective.at_zero()), tol)
@@ -72,14 +83,14 @@ class _StructuredWidths(Widths[StructuredPoint]):
         self._gap_before = np.inf
 
     @abstractmethod
-    def _minimize(self, objective: Objective, tol: float) -> SmoothOptimum:
+    def _minimize(self, objective: Objective, tol: float) -> SmoothOptimum[P]:
         """Return the optimum of a smoothed objective, starting from the previous optimum."""
 
     def _inside(self, w: Floats) -> Floats:
         """Return the nearest feasible weights."""
         return w
 
-    def _solve(self) -> Stage[StructuredPoint]:
+    def _solve(self) -> Stage[P]:
         tol = max(self._allowed / self.best.value, PRECISION)
         smooth, estimate, n_inner = self._minimize(self._smoothed(), tol)
         _, found = self._bound_at(smooth.base, smooth)
@@ -96,7 +107,7 @@ class _StructuredWidths(Widths[StructuredPoint]):
             self._offer(self._objective.at(self._inside(w + step * (w - last))))
         self._before = self._width, w
 
-    def _shrink(self, stage: Stage[StructuredPoint]) -> bool:
+    def _shrink(self, stage: Stage[P]) -> bool:
         """Choose the next width; return False also after FAILURES problems without progress."""
         unsolved = stage.estimate - stage.band - stage.rounding > self.gap
         is_stuck = self.gap > STUCK * self._gap_before
@@ -105,7 +116,7 @@ class _StructuredWidths(Widths[StructuredPoint]):
         return self._failures < FAILURES and super()._shrink(stage)
 
 
-class _ConeWidths(_StructuredWidths):
+class _ConeWidths(_StructuredWidths[ConePoint]):
     """Solves smoothed problems in a cone by pivoting, each from the face of the previous one."""
 
     def __init__(
@@ -120,11 +131,14 @@ class _ConeWidths(_StructuredWidths):
         if self._w0 is not None:
             self._pivoting.begin(self._w0)
 
-    def _minimize(self, objective: Objective, tol: float) -> SmoothOptimum:
+    def _minimize(self, objective: Objective, tol: float) -> SmoothOptimum[ConePoint]:
         faces: list[FaceOptimum] = []
         estimate, _ = self._pivoting.run(objective, tol, faces.append)
         assert self._pivoting.best is not None
         return SmoothOptimum(self._pivoting.best, estimate, sum(face.n_inner for face in faces))
+
+    def _lower_bound(self, base: Point, edges: Point, smooth: ConePoint) -> LowerBound:
+        return ridge_bound(base, edges, smooth)
 
     def _wrap(self, point: Point) -> ConePoint:
         return ConePoint(self._cone, point)
@@ -133,7 +147,7 @@ class _ConeWidths(_StructuredWidths):
         return self._cone.nearest(w)[0]
 
 
-class _GroupWidths(_StructuredWidths):
+class _GroupWidths(_StructuredWidths[GroupPoint]):
     """Solves smoothed problems with groups, each from the optimum of the previous one."""
 
     def __init__(
@@ -144,7 +158,7 @@ class _GroupWidths(_StructuredWidths):
         self._seed = seed
         super().__init__(objective, tol)
 
-    def _minimize(self, objective: Objective, tol: float) -> SmoothOptimum:
+    def _minimize(self, objective: Objective, tol: float) -> SmoothOptimum[GroupPoint]:
         result = group_newton(
             objective,
             regularizer=self._groups,
@@ -159,5 +173,56 @@ class _GroupWidths(_StructuredWidths):
         point = objective.at(result.w, result.scores, accumulated_update=result.accumulated_update)
         return SmoothOptimum(self._wrap(point), result.estimate, result.n_iter)
 
+    def _lower_bound(self, base: Point, edges: Point, smooth: GroupPoint) -> LowerBound:
+        return ridge_bound(base, edges, smooth)
+
     def _wrap(self, point: Point) -> GroupPoint:
         return GroupPoint(self._groups, point)
+
+
+class _SparseWidths(_StructuredWidths[L1Point]):
+    """Solves smoothed problems with an l1 norm, each from the optimum of the previous one."""
+
+    def __init__(
+        self,
+        objective: Objective,
+        regularizer: L1Regularizer,
+        w0: Floats | None,
+        tol: float,
+        seed: int,
+    ) -> None:
+        self._regularizer = regularizer
+        self._last = None if w0 is None else objective.at(regularizer.inside(w0))
+        self._seed = seed
+        super().__init__(objective, tol)
+
+    def _is_solved(self) -> bool:
+        return self.best.composite.is_solved(self.best.value, self.gap, self._tol)
+
+    def _solve(self) -> Stage[L1Point]:
+        stage = super()._solve()
+        return stage._replace(estimate=max(stage.estimate, self.gap))  # sparse fits are certified
+
+    def _minimize(self, objective: Objective, tol: float) -> SmoothOptimum[L1Point]:
+        solver = ProximalNewton(objective, max_iter=SPARSE_ITERATIONS, seed=self._seed)
+        start_at = None if self._last is None else objective.at_point(self._last)
+        result = solver.solve(self._regularizer, start_at=start_at, tol=tol)
+        if result.stop is StopReason.INTERRUPTED or solver.point is None:
+            raise KeyboardInterrupt
+        self._last = solver.point.base
+        return SmoothOptimum(solver.point, result.gap, result.n_iter)
+
+    def _lower_bound(self, base: Point, edges: Point, smooth: L1Point) -> LowerBound:
+        plane = 2.0 * base.loss_value - edges.loss_value
+        along = float(base.gradient @ base.w)
+        scale, bound = scaled_bound(along - plane, 0.0, self._regularizer.ray(base.gradient))
+        rounding = 2.0 * base.sum_rounding + edges.sum_rounding + 2.0 * edges.score_rounding
+        rounding += PRECISION * (abs(plane) + abs(along) + smooth.penalty)
+        rounding *= scale
+        return LowerBound(plane, bound - rounding, plane + smooth.penalty, scale, rounding)
+
+    def _wrap(self, point: Point) -> L1Point:
+        return Composite(point.objective, self._regularizer).wrap(point)
+
+    def _inside(self, w: Floats) -> Floats:
+        return self._regularizer.inside(w)

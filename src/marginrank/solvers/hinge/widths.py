@@ -12,7 +12,11 @@ L_ε, P(w) is 2 L_ε − ½ (H_{θ+ε/2} + H_{θ−ε/2}): sums that the pair ke
 of the smoothed problem at w consists of r, which is zero only at its optimum (∇F_ε without a cone
 or groups), and of a slack. With a penalty Ψ(w), which is zero in a cone, every τ gives
 
-    F* ≥ τ (P(w) + ρ‖w‖² + Ψ(w) − rᵀw − slack) − ½τ² ‖ρw − r‖² / ρ.
+    F* ≥ τ (P(w) + ρ‖w‖² + Ψ(w) − rᵀw − slack) − ½τ² ‖ρw − r‖² / ρ,
+
+and with a regularizer Ω of sparse models instead of the ridge,
+
+    F* ≥ τ (P(w) − wᵀ∇L_ε(w)) − Ω*(−τ∇L_ε(w)).
 
 The best τ is below 1 if the data are nearly separable: the smoothed problem then asks for margins
 that are larger by ε/2, and τw is closer to the optimum, too.
@@ -27,7 +31,7 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 
 from marginrank.models.fit_report import StopReason
-from marginrank.objective.derived_point import StructuredPoint
+from marginrank.objective.derived_point import DerivedPoint, StructuredPoint
 from marginrank.objective.losses import Loss, Piece
 from marginrank.objective.objective import PRECISION, Objective, Point
 from marginrank.objective.protocols import meets
@@ -40,7 +44,7 @@ BAND_SHARE = 0.4  # of tol · F, that the band may take; the rest is for gradien
 GRADIENT_SHARE = 0.3  # of the band's part of the gap, that the gradient's part may take
 ROUND_UP = 1.0 + 1e-13  # margins that τw meets exactly are still met after rounding
 
-P = TypeVar("P", bound=Point | StructuredPoint)
+P = TypeVar("P", bound=Point | DerivedPoint)
 
 
 class Stage(NamedTuple, Generic[P]):
@@ -97,7 +101,7 @@ class Widths(ABC, Generic[P]):
                     gap=self.gap,
                     gradient=stage.smooth.gradient,
                 )
-                if meets(self._tol, self.best.value, self.gap):
+                if self._is_solved():
                     stop = StopReason.CERTIFIED
                     break
                 if estimate <= self._tol * self.best.value:
@@ -110,12 +114,19 @@ class Widths(ABC, Generic[P]):
             stop = StopReason.INTERRUPTED
         return progress.result(self.best, estimate, stop, gap=self.gap)
 
+    def _is_solved(self) -> bool:
+        return meets(self._tol, self.best.value, self.gap)
+
     def _begin(self) -> None:
         """Prepare a warm start."""
 
     @abstractmethod
     def _solve(self) -> Stage[P]:
         """Solve the smoothed problem of the current width; update `best` and `lower`."""
+
+    @abstractmethod
+    def _lower_bound(self, base: Point, edges: Point, smooth: P) -> LowerBound:
+        """Return the bound by the best multiple 0 ≤ τ ≤ 1 of the plane; `edges` is its H part."""
 
     @abstractmethod
     def _wrap(self, point: Point) -> P:
@@ -131,7 +142,7 @@ class Widths(ABC, Generic[P]):
         """
         hinge = self._objective.at_point(base)
         edges = self._objective.with_loss(_edges(self._objective.loss, self._width))
-        found = _lower_bound(base, edges.at_point(base), smooth)
+        found = self._lower_bound(base, edges.at_point(base), smooth)
         self._offer(hinge)
         if found.scale < 1.0:
             self._offer(hinge.move(found.scale * ROUND_UP - 1.0, hinge.w, hinge.scores))
@@ -158,8 +169,8 @@ class Widths(ABC, Generic[P]):
         return stage.rounding / factor < 0.5 * self.gap
 
 
-def _lower_bound(base: Point, edges: Point, smooth: Point | StructuredPoint) -> LowerBound:
-    # The bound by the best multiple 0 ≤ τ ≤ 1 of the plane.
+def ridge_bound(base: Point, edges: Point, smooth: Point | StructuredPoint) -> LowerBound:
+    """Return the bound for an objective with a ridge."""
     w, gradient = base.w, smooth.gradient
     penalty, slack = smooth.penalty, smooth.slack
     plane = 2.0 * base.loss_value - edges.loss_value

@@ -6,6 +6,15 @@ K of all pairs is never formed: gradients are sums over sorted scores, and the s
 are a column of X. An iteration takes one pass over X for the gradient, O(n_documents) for the
 column and a few sums over sorted scores for the step.
 
+Section 5.6 has an alternative to the exact step: the minimum of a quadratic upper bound on the
+segment. With ℓ'' ≤ M, L(w + μd) ≤ L(w) + μ⟨∇L(w), d⟩ + ½μ² M Σ c t² for the score differences t of
+d, which is lowest at
+
+    μ = min(1, −⟨∇L(w), d⟩ / (M Σ c t²)).
+
+The paper prints it without the factor 1 / (M c), p / 2r² in its notation, and with max and min
+exchanged, which would always be 1; its proof of convergence uses the bound above.
+
 Plain steps converge like 1/t: at most 16 r² / ε iterations until L(w) − L* ≤ ε, if features lie in
 [0, 1] and the loss is the mean of squared hinges. Away and pairwise steps (Lacoste-Julien
 and Jaggi, 2015) also move mass off a vertex in use, so convergence is linear. No list of vertices
@@ -22,7 +31,7 @@ from marginrank.objective.composite import Composite, CompositePoint
 from marginrank.objective.objective import Objective
 from marginrank.objective.protocols import Scores, is_certified
 from marginrank.objective.regularizers import L1Ball
-from marginrank.solvers.progress import Progress, start_inside
+from marginrank.solvers.progress import Progress, check_smooth, start_inside
 from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.smooth.line_search import line_search
 
@@ -74,10 +83,12 @@ def fenchel(
 ) -> SolverResult:
     """Minimize a smooth loss in an l1 ball; stops on the certificate.
 
-    `variant` is "plain" (the paper's algorithm), "away" or "pairwise". `seed` is not used because
+    `variant` is "plain" (the paper's algorithm), "short" (with the step of section 5.6), "away" or
+    "pairwise". `seed` is not used because
     nothing here is random. The other parameters are as in
     :func:`~marginrank.solvers.sparse.proximal_newton.proximal_newton`.
     """
+    check_smooth(objective)
     progress = Progress(objective, callback)
     first = start_inside(objective, regularizer, w0, scores0)
     point = Composite(objective, regularizer).wrap(first)
@@ -87,7 +98,8 @@ def fenchel(
             if is_certified(point, tol):
                 stop = StopReason.CERTIFIED
                 break
-            moved = _move(point, _choose_step(point, regularizer, variant))
+            step = _choose_step(point, regularizer, variant)
+            moved = _move_short(point, step.line) if variant == "short" else _move(point, step)
             if moved is None:
                 stop = StopReason.PRECISION
                 break
@@ -106,7 +118,7 @@ def fenchel(
 def _choose_step(point: CompositePoint[L1Ball], ball: L1Ball, variant: str) -> FrankWolfeStep:
     objective, gradient = point.objective, point.base.gradient
     towards = _best_vertex(gradient, ball)
-    if variant == "plain":
+    if variant in ("plain", "short"):
         return _towards(point, towards)
     away, share = _worst_vertex(point.w, gradient, ball)
     if variant == "pairwise":
@@ -148,6 +160,20 @@ def _worst_vertex(w: Floats, gradient: Floats, ball: L1Ball) -> tuple[Vertex, fl
     if slopes[j] <= 0.0 and center > 1e-12:
         return Vertex(CENTER, 0.0), center
     return Vertex(j, ball.radius * float(np.sign(w[j]))), abs(float(w[j])) / ball.radius
+
+
+def _move_short(point: CompositePoint[L1Ball], line: Line) -> CompositePoint[L1Ball] | None:
+    slope, curvature = point.slope(*line), _largest_curvature_along(point.objective, line)
+    if not slope < 0 < curvature:
+        return None
+    return point.move(min(1.0, -slope / curvature), *line)
+
+
+def _largest_curvature_along(objective: Objective, line: Line) -> float:
+    # M Σ c t²: at w = 0 every pair has the same curvature.
+    loss = objective.loss
+    at_zero = objective.at_zero().curvature(*line)
+    return at_zero * loss.largest_curvature / float(loss.curvature(0.0))
 
 
 def _move(point: CompositePoint[L1Ball], step: FrankWolfeStep) -> CompositePoint[L1Ball] | None:

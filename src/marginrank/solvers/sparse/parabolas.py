@@ -55,4 +55,4 @@ def parabola_bound(w: Floats, grouped: GroupedLoss, regularizer: L1Regularizer) 
     strength = float(multiples**2 @ losses)
     offsets = 2.0 * losses - gradients @ w
     conjugate = strength - float(multiples @ offsets)
-    return scaled_bound(conjugate, strength, regularizer.ray(multiples @ gradients))
+    return scaled_bound(conjugate, strength, regularizer.ray(multiples @ gradients)).bound

@@ -8,7 +8,8 @@ Three things keep the number of sweeps small:
   fast, and every step corrects it by the observed change of the gradient (BFGS).
 * The problem is first solved on growing nested samples, as in `newton`.
 * With many features the problem is solved on working sets of a few of them, whose columns are
-  copied. The full X is read once per working set, to certify or to find the features to add. If
+  copied. The full X is read once per working set, to certify or to find the features to add.
+  Features that have no weight at the optimum by a proof are not read again (`screening.py`). If
   working sets grow too large, `face_newton.py` takes over.
 """
 
@@ -20,10 +21,11 @@ from marginrank._utils.ordering import places_of_largest
 from marginrank._utils.types import Floats, Integers
 from marginrank.models.fit_report import StopReason
 from marginrank.objective.composite import Composite, L1Point, L1Problem
+from marginrank.objective.losses import LOSSES
 from marginrank.objective.objective import Objective, Point
 from marginrank.objective.protocols import Scores
 from marginrank.objective.regularizers import L1Regularizer
-from marginrank.solvers.progress import Progress, start, start_inside
+from marginrank.solvers.progress import Progress, check_smooth, start, start_inside
 from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.smooth.line_search import line_search
 from marginrank.solvers.smooth.newton import growing_samples
@@ -31,6 +33,7 @@ from marginrank.solvers.smooth.preconditioner import HESSIAN_FEATURES, check_ove
 from marginrank.solvers.sparse.face_newton import face_step, gradient_step
 from marginrank.solvers.sparse.parabolas import GROUPS_PER_FEATURE, has_parabolas, tighten
 from marginrank.solvers.sparse.quadratic_model import QuadraticModel
+from marginrank.solvers.sparse.screening import Screen, squared_differences
 
 SMALL_SAMPLE = 4096  # documents
 SAMPLE_PER_FEATURE = 192  # sampled documents per feature that make a good model
@@ -41,7 +44,9 @@ MODEL_TOL = 1e-4  # accuracy of the model's minimum, relative to the violation a
 LEAST_MODEL_TOL = 1e-12  # below, only rounding is left to gain
 SUFFICIENT = 0.25  # of the slope; the minimizer of an exact model gains half of it
 FLAT = 1e-12  # of the largest curvature: below it, a feature may have no curvature at all
-LEAST_CURVATURE = 1e-3  # of the curvature at zero: a floor
+LEAST_CURVATURE = 1e-3  # of the curvature at zero: a floor, or added for a smoothed hinge
+NEAR = 1e-2  # smallest factor of the curvature that is added
+TINY = 1e-300
 LOOSENESS = 100.0  # first guess of the gap by `tighten` / estimated distance to the optimum
 FAST = 10.0  # factor by which the gap falls per iteration with a good model
 PATIENCE = 2  # slow models in a row before the sample grows: steps may just be long at first
@@ -92,6 +97,7 @@ class ProximalNewton:
         seed: int = 0,
         callback: Callback | None = None,
     ) -> None:
+        check_smooth(objective)
         self.point: L1Point | None = None  # the best one so far
         self._objective = objective
         self._callback = callback
@@ -283,13 +289,26 @@ class ModelIteration:
 def _complete_model(point: L1Point) -> QuadraticModel:
     # A feature without curvature here gets a part of its curvature at zero, where every pair is
     # curved: otherwise its weight could move without limit.
+    objective = point.objective
     hessian = point.base.hessian()
-    check_overflow(hessian, point.objective)
-    diagonal = np.diag(hessian)
-    if np.any(diagonal <= FLAT * np.max(diagonal)):
-        floor = LEAST_CURVATURE * point.objective.at_zero().hess_diag()
-        hessian[np.diag_indices_from(hessian)] = np.maximum(diagonal, floor)
+    check_overflow(hessian, objective)
+    entries = np.diag_indices_from(hessian)
+    if objective.loss.curvature(0.0) == 0.0:
+        # A smoothed hinge is curved near its kink only, so few pairs may leave H singular.
+        hessian[entries] += _added_curvature(point)
+    elif np.any(hessian[entries] <= FLAT * np.max(hessian[entries])):
+        floor = LEAST_CURVATURE * objective.at_zero().hess_diag()
+        hessian[entries] = np.maximum(hessian[entries], floor)
     return QuadraticModel(hessian, complete=True)
+
+
+def _added_curvature(point: L1Point) -> Floats:
+    # A part of the curvature of the squared hinge at zero, which is smaller near the optimum, where
+    # it would slow down the last steps.
+    zero = point.objective.with_loss(LOSSES["squared_hinge"]).at_zero()
+    violation = point.composite.regularizer.violation(point.w, point.base.gradient)
+    far = np.sqrt(violation / max(float(np.max(np.abs(zero.gradient))), violation, TINY))
+    return LEAST_CURVATURE * max(far, NEAR) * zero.hess_diag()
 
 
 def _advance(point: L1Point, u: Floats, *, to_tighten: bool = False) -> L1Point | None:
@@ -320,16 +339,20 @@ class WorkingSets:
         self.point: L1Point | None = None  # the best one so far
         self._max_iter = max_iter
         self._seed = seed
+        self._squares: Floats | None = None  # for screening
 
     def run(self, point: L1Point, tol: float, progress: Progress | None) -> ProximalOutcome:
         self.point = point
         size = SMALL_WORKING_SET
-        for _ in range(self._max_iter):
+        screen = Screen(point.composite)
+        for k in range(self._max_iter):
             if point.is_solved(tol):
-                return ProximalOutcome(point, StopReason.CERTIFIED)
+                return ProximalOutcome(self.point, StopReason.CERTIFIED)
+            if k > 0:  # by then the gap is small enough for proofs
+                point = screen.narrow(point, self._squares_of(screen.whole.objective))
             features = _choose(point, size)
             if features.size > LARGEST_WORKING_SET:
-                return self._run_on_faces(point, tol, progress)
+                return self._run_on_faces(point, tol, screen, progress)
             loss = point.base.through(features)
             part = Composite(loss.objective, point.composite.regularizer).wrap(loss)
             # A closer certificate on some features says little about all of them.
@@ -341,30 +364,43 @@ class WorkingSets:
             accumulated_update[features] = solved.point.accumulated_update
             step = point.composite.at(w, solved.point.scores, accumulated_update)
             if solved.stop is StopReason.PRECISION and step.gap >= point.gap:
-                return ProximalOutcome(point, StopReason.PRECISION)
+                return ProximalOutcome(self.point, StopReason.PRECISION)
             size *= 2 if step.gap > SLOW * point.gap else 1
             size = max(size, 2 * int(np.count_nonzero(w)))
-            self.point = point = step
-            if progress:
-                progress.record(point, point.gap, features.size)
-        return ProximalOutcome(point, StopReason.MAX_ITER)
+            point = step
+            self._record(point, screen, features.size, progress)
+        return ProximalOutcome(self.point, StopReason.MAX_ITER)
 
     def _run_on_faces(
-        self, point: L1Point, tol: float, progress: Progress | None
+        self, point: L1Point, tol: float, screen: Screen, progress: Progress | None
     ) -> ProximalOutcome:
         # Without a Hessian, which would not fit for so many non-zero weights.
+        self.point = screen.widen(point)
         for _ in range(self._max_iter):
             if point.is_solved(tol):
-                return ProximalOutcome(point, StopReason.CERTIFIED)
+                return ProximalOutcome(self.point, StopReason.CERTIFIED)
             step = _advance(point, face_step(point))
             if step is None or step.gap > SLOW * point.gap:
                 step = _advance(step or point, gradient_step(step or point)) or step
             if step is None:
-                return ProximalOutcome(point, StopReason.PRECISION)
-            self.point = point = step
-            if progress:
-                progress.record(point, point.gap, int(np.count_nonzero(point.w)))
-        return ProximalOutcome(point, StopReason.MAX_ITER)
+                return ProximalOutcome(self.point, StopReason.PRECISION)
+            point = step
+            self._record(point, screen, int(np.count_nonzero(point.w)), progress)
+        return ProximalOutcome(self.point, StopReason.MAX_ITER)
+
+    def _record(
+        self, point: L1Point, screen: Screen, n_features: int, progress: Progress | None
+    ) -> None:
+        # Sets: point.
+        self.point = screen.widen(point)
+        if progress:
+            gap = point.gap
+            progress.record(self.point, gap, n_features, gap=gap, gradient=point.gradient)
+
+    def _squares_of(self, objective: Objective) -> Floats:
+        if self._squares is None:
+            self._squares = squared_differences(objective)
+        return self._squares
 
 
 def _choose(point: L1Point, size: int) -> Integers:

@@ -2,9 +2,8 @@
 
 Truncated gradient (Langford, Li and Zhang, 2009) takes a gradient step and then shrinks every
 weight towards zero by step · l1. TGRank is this on the mean of squared hinges (paper 3, section
-8.5). RSRank (Sun, Qin, Tao and Wang, 2009) is this on a Huber-type loss with one weight per pair;
-here, the loss "huber" and the parameter `pair_cost`. The original weights also depend on the
-current ranks; these depend on the labels only.
+8.5). RSRank (Sun, Qin, Tao and Wang, 2009) is this on a Huber-type loss with weights of pairs that
+depend on the current ranks; here, the loss "huber" and the parameter `objective="ndcg@k"`.
 
 Each step takes one sweep, and a gradient method needs many steps.
 """
@@ -18,7 +17,7 @@ from marginrank.objective.composite import Composite
 from marginrank.objective.objective import Objective
 from marginrank.objective.protocols import Scores, is_certified
 from marginrank.objective.regularizers import Regularizer
-from marginrank.solvers.progress import Progress, start_inside
+from marginrank.solvers.progress import Progress, check_smooth, start_inside
 from marginrank.solvers.result import Callback, SolverResult
 
 POWER_STEPS = 30  # of the power method; SAFETY covers the rest
@@ -45,6 +44,7 @@ def truncated_gradient(
     :func:`~marginrank.solvers.sparse.proximal_newton.proximal_newton`.
     """
     check_number("batch", batch)
+    check_smooth(objective)
     progress = Progress(objective, callback)
     composite = Composite(objective, regularizer)
     point = composite.wrap(start_inside(objective, regularizer, w0, scores0))

@@ -1,0 +1,185 @@
+"""A ranking metric as a function of the weights of a linear score, exactly.
+
+The metric is a sum of gain × discount(rank) over the documents with a gain. The rank of such a
+document changes where its score crosses the score of another document of the query, so along a
+segment of weights the metric is piecewise constant, with breakpoints at crossings (the idea of
+minimum error rate training, Och 2003).
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from marginrank._utils.types import Booleans, Floats, Integers
+
+CHUNK = 1 << 22  # score differences computed at a time
+ROUNDING = 1e-12  # smaller differences, relative to the largest feature, are ties
+NARROWEST = 1e-9  # shorter intervals are rounding errors of equal breakpoints
+
+
+class Steps(NamedTuple):
+    """A piecewise constant function on 0 … 1: values[k] between breakpoints k − 1 and k."""
+
+    breakpoints: Floats
+    values: Floats
+
+    def best(self) -> tuple[float, float]:
+        """Return the middle of the widest interval with the largest value, and the value."""
+        edges = np.concatenate([[0.0], self.breakpoints, [1.0]])
+        wide = np.diff(edges) > NARROWEST
+        left, right, values = edges[:-1][wide], edges[1:][wide], self.values[wide]
+        top = float(values.max())
+        is_best = values >= top - ROUNDING
+        # Neighbors of equal value are one interval.
+        first = np.flatnonzero(is_best & ~np.concatenate([[False], is_best[:-1]]))
+        last = np.flatnonzero(is_best & ~np.concatenate([is_best[1:], [False]]))
+        widest = int(np.argmax(right[last] - left[first]))
+        return float(left[first[widest]] + right[last[widest]]) / 2.0, top
+
+
+class Crossings(NamedTuple):
+    """Changes of the metric along a segment of weights, in order of their positions t."""
+
+    t: Floats
+    change: Floats  # of the query's value
+    query: Integers
+    start: Floats  # value of each query before the first crossing
+
+    def steps(self, query_weight: Floats) -> Steps:
+        """Return the weighted sum over queries as a function of t."""
+        changes = np.cumsum(self.change * query_weight[self.query])
+        start = float(self.start @ query_weight)
+        return Steps(self.t, start + np.concatenate([[0.0], changes]))
+
+
+@dataclass(frozen=True)
+class LinearRankMetric:
+    """Documents with a gain, each paired with the documents of its query that it may cross.
+
+    Documents that are always above or below are counted, not paired. Tied documents rank in row
+    order.
+    """
+
+    differences: Floats  # features of the document minus features of the other one, per pair
+    is_first: Booleans  # whether the document precedes the other one in case of a tie
+    starts: Integers  # first pair of each document
+    document: Integers  # document of each pair
+    rank: Integers  # 1 + number of documents that are always above
+    gain: Floats
+    query: Integers
+    constant: Floats  # per query: contribution of documents whose rank never changes
+    discount: Floats  # by rank; the last entry holds for all greater ranks
+    tie: float  # differences of scores up to this one, for weights up to 1, are ties
+
+    @classmethod
+    def of(
+        cls,
+        features: Floats,
+        offsets: Integers,
+        gain: Floats,
+        discount: Floats,
+        *,
+        positive: bool,
+    ) -> "LinearRankMetric":
+        """Return the metric of documents grouped by query; with `positive`, of weights ≥ 0."""
+        n_queries = offsets.size - 1
+        query_of = np.repeat(np.arange(n_queries), np.diff(offsets))
+        own = np.flatnonzero(gain > 0.0)
+        sizes = np.diff(offsets)[query_of[own]]
+        document = np.repeat(np.arange(own.size), sizes)
+        within = np.arange(document.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        other = offsets[query_of[own]][document] + within
+        differences = features[own[document]] - features[other]
+        is_first = own[document] <= other  # a document is paired with itself: never above
+        tied = (differences == 0.0).all(axis=1)
+        above, below = tied & ~is_first, tied & is_first
+        if positive:
+            above |= (differences < 0.0).all(axis=1)
+            below |= (differences > 0.0).all(axis=1)
+        rank = 1 + np.bincount(document[above], minlength=own.size)
+        paired = ~(above | below)
+        last = discount.size - 1
+        moves = np.bincount(document[paired], minlength=own.size) > 0
+        moves &= discount[np.minimum(rank, last)] > 0.0
+        fixed = gain[own] * discount[np.minimum(rank, last)] * ~moves
+        constant: Floats = np.bincount(query_of[own], fixed, n_queries).astype(np.float64)
+        paired &= moves[document]
+        document = (np.cumsum(moves) - 1)[document[paired]]
+        return cls(
+            differences=differences[paired],
+            is_first=is_first[paired],
+            starts=np.searchsorted(document, np.arange(np.sum(moves))),
+            document=document,
+            rank=rank[moves],
+            gain=gain[own][moves],
+            query=query_of[own][moves],
+            constant=constant,
+            discount=discount,
+            tie=ROUNDING * float(np.abs(features).max(initial=0.0)),
+        )
+
+    def values(self, weights: Floats) -> Floats:
+        """Return the metric of each query, of shape (n_queries, number of rows of `weights`)."""
+        result = np.empty((self.constant.size, len(weights)))
+        step = max(1, CHUNK // max(1, len(self.differences)))
+        for first in range(0, len(weights), step):
+            some = weights[first : first + step]
+            result[:, first : first + step] = self._values(some)
+        return result
+
+    def along(self, u: Floats, v: Floats) -> "Crossings":
+        """Return the crossings on (1 − t) u + t v, 0 < t < 1, that change the metric."""
+        at_u, at_v = self._differences(u), self._differences(v)
+        begins = self._wins(at_u, at_v)
+        moved = np.flatnonzero(begins != self._wins(at_v, at_u))
+        t = at_u[moved] / (at_u[moved] - at_v[moved])
+        document = self.document[moved]
+        order = np.lexsort((t, document))
+        t, document, moved = t[order], document[order], moved[order]
+        rank = self._ranks(~begins[:, None])[:, 0]
+        change = np.where(begins[moved], 1, -1)
+        after = np.cumsum(change)
+        # The running sum of a document begins with its rank at u.
+        first = np.flatnonzero(np.diff(document, prepend=-1))
+        base = rank[document[first]] - after[first] + change[first]
+        after += np.repeat(base, np.diff(np.append(first, document.size)))
+        gained = self._discounts(after) - self._discounts(after - change)
+        kept = np.flatnonzero(gained)
+        kept = kept[np.argsort(t[kept], kind="stable")]
+        own = document[kept]
+        at_start = np.bincount(self.query, self.gain * self._discounts(rank), self.constant.size)
+        return Crossings(
+            t[kept], self.gain[own] * gained[kept], self.query[own], self.constant + at_start
+        )
+
+    def _values(self, weights: Floats) -> Floats:
+        scores = self.differences @ weights.T
+        loses = (scores < -self.tie) | ((np.abs(scores) <= self.tie) & ~self.is_first[:, None])
+        gained = self.gain[:, None] * self._discounts(self._ranks(loses))
+        total = np.repeat(self.constant[:, None], len(weights), axis=1)
+        if gained.size:
+            first = np.flatnonzero(np.diff(self.query, prepend=-1))
+            total[self.query[first]] += np.add.reduceat(gained, first, axis=0)
+        return total
+
+    def _ranks(self, loses: Booleans) -> Integers:
+        """Return the rank of each document, given which pairs it loses, one column per ranking."""
+        if not self.starts.size:
+            return np.empty((0, loses.shape[1]), dtype=np.int64)
+        lost = np.add.reduceat(loses, self.starts, axis=0, dtype=np.int64)
+        return self.rank[:, None] + lost
+
+    def _discounts(self, ranks: Integers) -> Floats:
+        return self.discount[np.minimum(ranks, self.discount.size - 1)]
+
+    def _differences(self, weights: Floats) -> Floats:
+        scores: Floats = self.differences @ weights
+        scores[np.abs(scores) <= self.tie] = 0.0
+        return scores
+
+    def _wins(self, near: Floats, far: Floats) -> Booleans:
+        """Return whether a document is above the other one, on the segment next to one end."""
+        score = np.where(near != 0.0, near, far)
+        wins: Booleans = (score > 0.0) | ((score == 0.0) & self.is_first)
+        return wins

@@ -1,0 +1,83 @@
+"""Plans: precomputed tensors of sets of pairs, by Triton kernels or by PyTorch operations."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any, Protocol, cast
+
+import torch
+from torch import Tensor
+
+from marginrank.objective.level_pairs import LevelPairs
+from marginrank.objective.listed_pairs import ListedPairs
+from marginrank.objective.losses import Loss
+from marginrank.objective.pair_sets import PairSet
+from marginrank.operators.torch.documents import ScoreLoss
+from marginrank.operators.torch.fixed_point import exact_total
+from marginrank.operators.torch.kernels import LevelPlan, ListedPlan, require_native_kernels
+
+PLANS = 16  # kept: problems that are solved side by side take turns
+Total = Callable[[Tensor], Tensor]  # the sum of all entries, as a tensor of one
+
+
+class PairKernel(Protocol):
+    """Sums over pairs for one loss."""
+
+    def evaluate(self, scores: Tensor) -> ScoreLoss: ...
+
+    def hess_vec(self, state: Any, u: Tensor) -> Tensor: ...
+
+
+class PairPlan(Protocol):
+    """Precomputed tensors of a set of pairs, for any scores."""
+
+    def kernel(self, loss: Loss) -> PairKernel: ...
+
+
+def runs_triton(device: torch.device) -> bool:
+    """Whether Triton is installed and compiles for the device."""
+    return device.type == "cuda" and find_spec("triton") is not None
+
+
+@dataclass
+class Plans:
+    """A cache of the plans (index tensors on the device) of the last sets of pairs."""
+
+    device: torch.device
+    has_triton: bool
+    last: list[tuple[PairSet, PairPlan]] = field(default_factory=list)
+
+    def of(self, pairs: PairSet) -> PairPlan:
+        for known, plan in self.last:
+            if known is pairs:
+                return plan
+        plan = self._make(pairs)
+        self.last = [*self.last, (pairs, plan)][-PLANS:]
+        return plan
+
+    def _make(self, pairs: PairSet) -> PairPlan:
+        if isinstance(pairs, LevelPairs):
+            return self._of_levels(pairs)
+        return ListedPlan(cast(ListedPairs, pairs), self.device)
+
+    def _of_levels(self, pairs: LevelPairs) -> PairPlan:
+        require_native_kernels(
+            {
+                "pair_selection": pairs.width not in (None, 1),
+                "margin": pairs.label_margins is not None,
+            }
+        )
+        if self.has_triton:
+            from marginrank.operators.torch.triton_pairs import FusedPlan
+
+            if FusedPlan.suits(pairs):
+                return FusedPlan(pairs, self.device)
+        return LevelPlan(pairs, self.device)
+
+    @property
+    def total(self) -> Total:
+        if not self.has_triton:
+            return exact_total
+        from marginrank.operators.torch.triton_sums import total
+
+        return total

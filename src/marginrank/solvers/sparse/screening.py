@@ -1,0 +1,81 @@
+"""Gap-safe screening: features whose optimal weight is zero, with a proof.
+
+In the terms of :mod:`marginrank.objective.composite`: the lower bound D(α) = −f*(α) − Ω*(−Kᵀα) is
+strongly concave because ℓ'' ≤ M, so its maximizer α* is not far from α = τ f'(t), where
+D(α) ≥ F(w) − gap and D(α*) = F* ≤ F(w):
+
+    Σ (α − α*)² / (2 M c) ≤ D(α*) − D(α) ≤ gap.
+
+By the Cauchy-Schwarz inequality, the pull |K_jᵀα*| on weight j is within √(2 gap · M Σ c K_j²) of
+τ |∂L/∂w_j|, where Σ c K_j² sums the squared differences of feature j over the pairs. A weight
+whose pull at α* is certainly too weak is zero in every optimum (Ndiaye, Fercoq, Gramfort and
+Salmon, 2017, for the lasso). The problem without such features has the same optimum, so its
+certificates hold for the whole problem.
+"""
+
+import numpy as np
+
+from marginrank._utils.types import Floats, Integers
+from marginrank.objective.composite import Composite, L1Point, L1Problem
+from marginrank.objective.losses import LOSSES
+from marginrank.objective.objective import Objective
+
+FEW_ENTRIES = 32  # per row: then Σ c K_j² takes at most four sweeps
+WORTHWHILE = 0.25  # share of the features whose columns are worth the memory of a copy
+
+
+def squared_differences(objective: Objective) -> Floats:
+    """Return M Σ c K_j² of each feature, or an upper bound if rows have many entries."""
+    # At w = 0 every pair has the curvature 2 of the squared hinge, and the loss 1.
+    zero = objective.with_loss(LOSSES["squared_hinge"]).at_zero()
+    most = objective.loss.largest_curvature
+    if objective.entries_per_document <= FEW_ENTRIES:
+        return 0.5 * most * zero.hess_diag()
+    return most * zero.loss_value * (2.0 * objective.feature_magnitudes) ** 2
+
+
+def survivors(point: L1Point, squares: Floats) -> Integers:
+    """Return the features that may have a weight at the optimum, or have one now.
+
+    `squares` are the :func:`squared_differences` of the features.
+    """
+    gradient, tau = point.base.gradient, point.dual_multiple.tau
+    error = np.sqrt(2.0 * point.scaled_gap * squares)
+    error += point.base.slope_rounding * point.objective.feature_magnitudes
+    zero = point.composite.regularizer.excludes(tau * gradient, error)
+    return np.flatnonzero((point.w != 0) | ~zero)
+
+
+class Screen:
+    """A problem without the features that are known to have no weight at the optimum."""
+
+    def __init__(self, whole: L1Problem) -> None:
+        self.whole = whole
+        self._features = np.arange(whole.objective.n_features)
+
+    def narrow(self, point: L1Point, squares: Floats) -> L1Point:
+        """Return a point on the survivors, if they are few enough; their columns are copied.
+
+        `squares` are the :func:`squared_differences` of the whole problem.
+        """
+        kept = survivors(point, squares[self._features])
+        if kept.size > WORTHWHILE * point.w.size:
+            return point
+        self._features = self._features[kept]
+        loss = point.base.through(kept)
+        return Composite(loss.objective, point.composite.regularizer).wrap(loss)
+
+    def widen(self, point: L1Point) -> L1Point:
+        """Return a point of the whole problem, which has the certificate of the narrow one."""
+        if point.composite is self.whole:
+            return point
+        whole = self.whole.at(
+            self._spread(point.w), point.scores, self._spread(point.accumulated_update)
+        )
+        whole.certify(point.gap)
+        return whole
+
+    def _spread(self, values: Floats) -> Floats:
+        spread = np.zeros(self.whole.objective.n_features)
+        spread[self._features] = values
+        return spread
