@@ -53,7 +53,7 @@ def estimate_clicks(
     method : {"ips", "snips", "dr"}, default="snips"
         "ips" sums w · click. "snips" also divides by the share of the weights that clipping left.
         "dr" (doubly robust) sums p_r · g + w · (click − p_k · g) for the predicted relevance g, so
-        only errors of g are weighted.
+        it is unbiased if g is right, whatever the clipping, or if nothing is clipped.
     clip : float, default=10.0
         Largest weight. Smaller values reduce the variance and add bias.
     relevance : array-like of shape (n_shown,), optional
