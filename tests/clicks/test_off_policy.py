@@ -9,7 +9,7 @@ from marginrank.clicks.propensities import Propensities
 
 X, Y, QID = make_ranking(40, 10, 4, random_state=0)
 TRUE = Propensities(1 / np.arange(1, 11), np.zeros(10))
-LOG = make_clicks(Y, QID, scores=-X[:, 0], temperature=1.0, n_sessions=20_000, random_state=1)
+LOG = make_clicks(Y, qid=QID, scores=-X[:, 0], temperature=1.0, n_sessions=20_000, random_state=1)
 NEW = Y + 0.01 * X[:, 0]
 # The clicks that the new order gets on the same queries, without their noise.
 ATTRACTION = 0.1 + 0.9 * (2.0**Y - 1) / (2.0 ** Y.max() - 1)
@@ -48,7 +48,7 @@ def test_clipping_lowers_the_value_and_a_relevance_model_repairs_it():
 
 
 def test_few_clicks_are_a_warning():
-    few = make_clicks(Y, QID, n_sessions=20, random_state=2)
+    few = make_clicks(Y, qid=QID, n_sessions=20, random_state=2)
     with pytest.warns(UserWarning, match="effective clicks"):
         estimate_clicks(few, NEW[few.document], TRUE)
     with pytest.raises(ValueError, match="relevance"):

@@ -75,7 +75,7 @@ def estimate_clicks(
     --------
     >>> from marginrank import estimate_clicks, estimate_propensities, make_clicks, make_ranking
     >>> X, y, qid = make_ranking(n_queries=50, docs_per_query=10, random_state=0)
-    >>> log = make_clicks(y, qid, n_sessions=5000, random_state=0)
+    >>> log = make_clicks(y, qid=qid, n_sessions=5000, random_state=0)
     >>> found = estimate_clicks(log, y[log.document], estimate_propensities(log))
     >>> found.value > found.logged
     True
