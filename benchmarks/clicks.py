@@ -106,7 +106,7 @@ def values(data: RankingData, learners: dict[str, Learner], eta: float, quick: b
         for seed in range(1 if quick else 3):
             log = make_clicks(
                 train.y,
-                train.qid,
+                qid=train.qid,
                 scores=shown_by(train),
                 n_sessions=SESSIONS_PER_QUERY * train.n_queries,
                 eta=eta,

@@ -134,7 +134,7 @@ def plot_position_effect(model: Any, *, ax: Any = None) -> Any:
     >>> from marginrank import RankSVM, make_clicks, make_ranking
     >>> from marginrank.plots import plot_position_effect
     >>> X, y, qid = make_ranking(n_queries=20, docs_per_query=12, random_state=0)
-    >>> log = make_clicks(y, qid, n_sessions=200, random_state=0)
+    >>> log = make_clicks(y, qid=qid, n_sessions=200, random_state=0)
     >>> model = RankSVM().fit(X[log.document], log.click, qid=log.session, position=log.position)
     >>> ax = plot_position_effect(model)
     >>> len(ax.lines), ax.get_xlabel()

@@ -13,7 +13,7 @@ TRUE = 1 / np.arange(1, 6)
 
 @each("method", METHODS)
 def test_estimates_are_within_their_standard_errors(method):
-    log = make_clicks(Y, QID, n_sessions=40_000, eta=1.0, random_state=5)
+    log = make_clicks(Y, qid=QID, n_sessions=40_000, eta=1.0, random_state=5)
     found = estimate_propensities(log, method, n_positions=5)
     assert found.propensity[0] == pytest.approx(1.0)
     assert found.standard_error[0] == pytest.approx(0.0, abs=1e-12)
@@ -42,7 +42,7 @@ def test_exact_click_rates_give_exact_propensities(method):
 
 
 def test_a_log_without_interventions_is_rejected():
-    log = make_clicks(Y, QID, scores=X[:, 0], n_sessions=500, random_state=6)
+    log = make_clicks(Y, qid=QID, scores=X[:, 0], n_sessions=500, random_state=6)
     for method in METHODS:
         with pytest.raises(ValueError, match="at position 2"):
             estimate_propensities(log, method)

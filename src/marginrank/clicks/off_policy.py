@@ -53,7 +53,7 @@ def estimate_clicks(
     method : {"ips", "snips", "dr"}, default="snips"
         "ips" sums w · click. "snips" also divides by the share of the weights that clipping left.
         "dr" (doubly robust) sums p_r · g + w · (click − p_k · g) for the predicted relevance g, so
-        only errors of g are weighted.
+        it is unbiased if g is right, whatever the clipping, or if nothing is clipped.
     clip : float, default=10.0
         Largest weight. Smaller values reduce the variance and add bias.
     relevance : array-like of shape (n_shown,), optional
@@ -75,7 +75,7 @@ def estimate_clicks(
     --------
     >>> from marginrank import estimate_clicks, estimate_propensities, make_clicks, make_ranking
     >>> X, y, qid = make_ranking(n_queries=50, docs_per_query=10, random_state=0)
-    >>> log = make_clicks(y, qid, n_sessions=5000, random_state=0)
+    >>> log = make_clicks(y, qid=qid, n_sessions=5000, random_state=0)
     >>> found = estimate_clicks(log, y[log.document], estimate_propensities(log))
     >>> found.value > found.logged
     True

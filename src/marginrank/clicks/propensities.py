@@ -71,7 +71,7 @@ def estimate_propensities(
     --------
     >>> from marginrank import estimate_propensities, make_clicks, make_ranking
     >>> X, y, qid = make_ranking(n_queries=50, docs_per_query=10, random_state=0)
-    >>> log = make_clicks(y, qid, n_sessions=20000, random_state=0)
+    >>> log = make_clicks(y, qid=qid, n_sessions=20000, random_state=0)
     >>> found = estimate_propensities(log, n_positions=3)
     >>> bool(abs(found.propensity[1] - 0.5) < 0.05)
     True

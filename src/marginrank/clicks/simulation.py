@@ -20,8 +20,8 @@ TRUSTED, SEEN_LESS = 0.65, 0.01  # of Agarwal et al. (2019): ε⁻ = .65 / k, ε
 
 def make_clicks(
     y: ArrayLike,
-    qid: ArrayLike | None = None,
     *,
+    qid: ArrayLike | None = None,
     scores: ArrayLike | None = None,
     n_sessions: int = 1000,
     shown: int = 10,
@@ -71,7 +71,7 @@ def make_clicks(
     --------
     >>> from marginrank import RankSVM, make_clicks, make_ranking
     >>> X, y, qid = make_ranking(n_queries=50, docs_per_query=20, random_state=0)
-    >>> log = make_clicks(y, qid, scores=X[:, 0], n_sessions=500, random_state=0)
+    >>> log = make_clicks(y, qid=qid, scores=X[:, 0], n_sessions=500, random_state=0)
     >>> model = RankSVM(C=0.01)
     >>> model = model.fit(X[log.document], log.click, qid=log.session, position=log.position)
     >>> model.position_effect_.shape

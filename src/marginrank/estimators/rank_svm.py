@@ -40,10 +40,13 @@ def _by_role(
     group: Any = None,
     sample_weight: Any = None,
     query_weight: Any = None,
+    position: Any = None,
+    context: Any = None,
     **pairs: Any,
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Return the arguments about queries, about weights, and about pairs."""
+    """Return the arguments about queries, about weights and positions, and about pairs."""
     weights = {"sample_weight": sample_weight, "query_weight": query_weight}
+    weights |= {"position": position, "context": context}
     return {"qid": qid, "group": group}, weights, pairs
 
 
@@ -279,6 +282,8 @@ class RankSVM(BatchRanker):
             group=group,
             sample_weight=sample_weight,
             query_weight=query_weight,
+            position=position,
+            context=context,
             propensity=propensity,
             pairs=pairs,
             pair_weight=pair_weight,
