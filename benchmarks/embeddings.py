@@ -236,7 +236,7 @@ def fastest(runs: dict[str, list[Run]], target: float) -> tuple[float, str]:
     return min(reached, default=(np.inf, "none"))
 
 
-def own_text(auto: Run, others: dict[str, Run | None]) -> tuple[str, bool]:
+def own_text(auto: Run, others: dict[str, Run | None], target: float) -> tuple[str, bool]:
     """Return the times of our other solvers, and whether "auto" is fast enough beside them."""
     texts, slowdown = [], 1.0
     for solver, other in others.items():
@@ -244,7 +244,7 @@ def own_text(auto: Run, others: dict[str, Run | None]) -> tuple[str, bool]:
             texts.append(f"{solver} > {auto.seconds / MOST_SLOWDOWN:.2f} s")
             continue
         texts.append(f"{solver} {other.seconds:.2f} s")
-        if other.excess <= max(auto.excess, TARGETS[-1]):
+        if other.excess <= target:
             slowdown = max(slowdown, auto.seconds / other.seconds)
     return f"{', '.join(texts)}, {slowdown:4.2f} of our fastest", slowdown <= MOST_SLOWDOWN
 
@@ -267,7 +267,7 @@ def print_cell(name: str, ours: dict[str, list[Run | None]], theirs: dict[str, l
         auto = ours["auto"][k]
         assert auto is not None  # it has no limit
         others = {solver: runs[k] for solver, runs in ours.items() if solver != "auto"}
-        own, is_fast_here = own_text(auto, others)
+        own, is_fast_here = own_text(auto, others, target)
         beside, is_fast = peer_text(auto, theirs, target)
         met = {"OWN": is_fast_here, "PEER": is_fast, "TOL": auto.excess <= target}
         flags = [limit for limit, is_met in met.items() if not is_met]

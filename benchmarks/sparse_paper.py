@@ -242,7 +242,8 @@ def print_tests(dataset: str, outcomes: dict[str, Outcome]) -> None:
 
 def print_features(dataset: str, folds: list, outcomes: dict[str, Outcome]) -> None:
     """Print the features of FenchelRank's models, and each feature alone against random weights."""
-    count = Counter(j + 1 for m in outcomes["FenchelRank"].models for j in np.flatnonzero(m.coef))
+    models = outcomes["FenchelRank"].models
+    count = Counter(int(j) + 1 for model in models for j in np.flatnonzero(model.coef))
     always = sorted(j for j, n in count.items() if n == len(folds))
     print(f"\n{dataset}: section 8.4, features in all {len(folds)} models of FenchelRank: {always}")
     train, letor3 = folds[0][0], LETOR3[dataset]

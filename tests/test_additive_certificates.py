@@ -7,6 +7,7 @@ import pytest
 from helpers.brute_force import explicit_pairs
 from helpers.oracle import Oracle
 from helpers.plain_defaults import plain_curve_parameters
+from helpers.problem_counts import n_problems
 from helpers.small_problems import small_problem
 from test_certificates import wrong_claims
 
@@ -17,7 +18,7 @@ from marginrank.models.fit_report import is_close
 from marginrank.objective.losses import get_loss
 
 CHUNK = 50
-N_PROBLEMS = 300
+N_PROBLEMS = n_problems(150)
 
 
 def orthogonal(matrix):

@@ -8,6 +8,7 @@ import pytest
 from helpers.brute_force import explicit_pairs
 from helpers.objectives import make_objective
 from helpers.oracle import LONG, Oracle
+from helpers.problem_counts import n_problems
 from helpers.small_problems import rescaled_problem, small_problem
 from sklearn.exceptions import ConvergenceWarning
 
@@ -19,7 +20,7 @@ from marginrank.solvers import solvers_for
 from marginrank.solvers.hinge.smoothing import smoothing
 
 CHUNK = 100
-N_PROBLEMS, N_RESCALED = 3000, 400
+N_PROBLEMS, N_RESCALED = n_problems(1000), n_problems(100)
 MOST_SWEEPS = 20_000  # of some hundred numbers: well under two seconds
 
 

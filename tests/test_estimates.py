@@ -3,12 +3,12 @@
 MARGINRANK_PROBLEMS is the number of random problems; the default keeps the test short.
 """
 
-import os
 import warnings
 
 import numpy as np
 import pytest
 from helpers.objectives import make_objective
+from helpers.problem_counts import n_problems
 from helpers.sampled_problems import outlier_problem, sampled_problem
 
 from marginrank import RankingData, RankSVM, linear_path
@@ -16,7 +16,7 @@ from marginrank.objective.losses import get_loss
 from marginrank.solvers.smooth.newton_paths import newton_paths
 from marginrank.solvers.smooth.tron import tron
 
-N_PROBLEMS = int(os.environ.get("MARGINRANK_PROBLEMS", "60"))
+N_PROBLEMS = n_problems(60)
 CHUNK = 10
 CLOSER = 0.01  # of tol: that of the reference
 PATH_TOL = 1e-4

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from helpers.oracle import ConeOracle
+from helpers.problem_counts import n_problems
 from helpers.small_problems import small_problem
 from test_certificates import wrong_claims
 
@@ -15,7 +16,7 @@ from marginrank.data.pair_lists import check_pairs
 from marginrank.models.fit_report import is_close
 
 CHUNK = 50
-N_PROBLEMS = 300
+N_PROBLEMS = n_problems(150)
 
 
 def monotone_problem(seed):

@@ -3,12 +3,12 @@
 MARGINRANK_PROBLEMS is the number of random problems; the default keeps the test short.
 """
 
-import os
 import warnings
 
 import numpy as np
 import pytest
 from helpers.oracle import LONG, SparseOracle
+from helpers.problem_counts import n_problems
 from helpers.small_problems import small_problem
 from sklearn.exceptions import ConvergenceWarning
 
@@ -16,7 +16,7 @@ from marginrank import SparseRankSVM
 from marginrank.objective.composite import NEGLIGIBLE
 from marginrank.objective.losses import get_loss
 
-N_PROBLEMS = int(os.environ.get("MARGINRANK_PROBLEMS", "40"))
+N_PROBLEMS = n_problems(40)
 CHUNK = 20
 KINDS = ("hinge", "other losses")
 

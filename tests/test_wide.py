@@ -4,13 +4,14 @@ import warnings
 
 import numpy as np
 import pytest
+from helpers.problem_counts import n_problems
 from helpers.wide_problems import WideProblem, embedded, preferences, wide_problem
 
 from marginrank import RankSVM
 from marginrank.models.fit_report import StopReason
 
-N_PROBLEMS = 300
-CHUNK = 50
+N_PROBLEMS = n_problems(60)
+CHUNK = 20
 CLOSER = 0.01  # of tol: the tolerance of the reference
 
 

@@ -67,7 +67,9 @@ def test_the_kernel_estimator_has_the_parameters_of_the_linear_one():
 def test_paths_have_the_defaults_of_sparse_models(function):
     shown = inspect.signature(function).parameters
     expected = defaults(SparseParameters)
-    for name in set(expected) - {"C", "radius", "tol", "solver", "variant", "device"}:
+    # As below for the objective.
+    others = {"C", "radius", "tol", "objective", "solver", "variant", "device"}
+    for name in set(expected) - others:
         assert shown[name].default == expected[name]
 
 

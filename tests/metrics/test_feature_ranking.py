@@ -204,13 +204,13 @@ def test_the_matrix_is_not_copied(density):
     features, labels, qid = make_ranking(
         50, 20, 800, density=density, random_state=7, dtype=np.float32
     )
-    size = features.data.nbytes
-    rank_features(features[:, :2], labels, qid=qid, n_jobs=1)
-    tracemalloc.start()
-    rank_features(features, labels, qid=qid, n_jobs=1)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < size
+    peaks = []
+    for _ in range(3):  # threads of earlier tests may allocate, too
+        tracemalloc.start()
+        rank_features(features, labels, qid=qid, n_jobs=1)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert min(peaks) < features.data.nbytes
 
 
 def test_queries_by_group():

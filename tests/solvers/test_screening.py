@@ -3,7 +3,6 @@
 MARGINRANK_PROBLEMS is the number of random problems; the default keeps the test short.
 """
 
-import os
 import sys
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.brute_force import explicit_pairs
 from helpers.objectives import make_objective
+from helpers.problem_counts import n_problems
 
 from marginrank import RankingData, make_ranking
 from marginrank.models.fit_report import StopReason
@@ -21,7 +21,7 @@ from marginrank.solvers.sparse import screening
 from marginrank.solvers.sparse.proximal_newton import ProximalNewton, proximal_newton
 from marginrank.solvers.sparse.screening import Screen, squared_differences, survivors
 
-N_PROBLEMS = int(os.environ.get("MARGINRANK_PROBLEMS", "15"))
+N_PROBLEMS = n_problems(15)
 
 
 def random_problem(seed):

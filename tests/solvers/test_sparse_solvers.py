@@ -233,18 +233,19 @@ def test_a_short_step_is_that_of_the_paper_over_explicit_pairs(loss):
     objective = make_objective(RankingData(X, y, qid), loss, normalization="pairs", ridge=0.0)
     pairs = explicit_pairs(y, qid)
     K = X[pairs.preferred] - X[pairs.other]
-    p, radius = len(K), 0.7
+    p, radius = len(K), 5.0
     w = fenchel(objective, L1Ball(radius), variant="short", max_iter=3, tol=1e-12).w
     d = -loss.derivative(K @ w) / p
     g = d @ K
     j = np.argmax(np.abs(g))
     b = radius * np.sign(g[j]) * np.eye(4)[j] - w
     step = d @ K @ b / (loss.largest_curvature / p * np.sum((K @ b) ** 2))
+    assert 0.0 < step < 1.0
     found = fenchel(objective, L1Ball(radius), variant="short", w0=w, max_iter=1, tol=1e-12).w
-    np.testing.assert_allclose(found, w + np.clip(step, 0.0, 1.0) * b, rtol=1e-10, atol=1e-14)
+    np.testing.assert_allclose(found, w + step * b, rtol=1e-10, atol=1e-14)
 
 
-@pytest.mark.parametrize("variant", ["plain", "short", "away", "pairwise"])
+@pytest.mark.parametrize("variant", ["plain", "away", "pairwise"])
 @pytest.mark.parametrize("positive", [False, True])
 def test_fenchel_descends_inside_the_ball_to_the_optimum(variant, positive):
     objective = random_objective(60, 15, 10)

@@ -26,7 +26,8 @@ from marginrank.models.fusion_model import (
     query_feature_values,
     signal_scores,
 )
-from marginrank.models.parameters import FusionDeclaration, recorded_parameters
+from marginrank.models.fusion_parameters import FusionDeclaration
+from marginrank.models.parameters import recorded_parameters
 
 # Metrics that are sums over documents of gain × discount(rank).
 SUMS = (ndcg, dcg, precision, recall)
@@ -188,11 +189,13 @@ class FusionProblem:
 
     def equal(self) -> Floats:
         """Return equal weights of the normalized signals."""
-        return self._padded(unit(self._scale)[None])[0]
+        weights: Floats = self._padded(unit(self._scale)[None])[0]
+        return weights
 
     def alone(self, signal: int) -> Floats:
         """Return weight 1 for one signal."""
-        return np.eye(self._columns.shape[1])[signal]
+        weights: Floats = np.eye(self._columns.shape[1])[signal]
+        return weights
 
     def values(self, weights: Floats) -> Floats:
         """Return the metric of each query."""

@@ -79,7 +79,8 @@ class WeightSearch:
     def _raised(self, w: Floats, query_weight: Floats) -> Floats:
         """Return the nearest weights toward the best start that are not worse than it."""
         totals = query_weight @ self._values
-        best, target = self._starts[int(np.argmax(totals))], float(totals.max()) - ROUNDING
+        best: Floats = self._starts[int(np.argmax(totals))]
+        target = float(totals.max()) - ROUNDING
         if float(query_weight @ self._metric.values(w[None])[:, 0]) >= target:
             return w
         steps = self._metric.along(w, best).steps(query_weight)

@@ -20,8 +20,6 @@ from marginrank._utils.parameters import (
     ParameterError,
     Wording,
     accepted_by,
-    check_choice,
-    check_integer,
     choice,
     declared,
     given,
@@ -30,6 +28,7 @@ from marginrank._utils.parameters import (
     or_none,
     share,
 )
+from marginrank.models.fusion_parameters import FusionDeclaration
 
 if TYPE_CHECKING:
     from marginrank._utils.types import Floats
@@ -181,24 +180,6 @@ def check_device(device: Any) -> None:
         raise ParameterError(
             given("device", device), " must be None, 'cpu', 'cuda' or 'cuda:<index>'."
         )
-
-
-def check_normalizers(value: Any) -> list[str]:
-    """Return the names of one or several normalizers; raise ParameterError if one is unknown."""
-    from marginrank.data.score_normalization import NORMALIZERS
-
-    names = value.split(",") if isinstance(value, str) else list(value)
-    for name in names:
-        check_choice("normalizer", name, NORMALIZERS)
-    return names
-
-
-def check_fold_count(value: Any) -> int:
-    """Return a number of folds; raise ParameterError unless it is 0 or at least 2."""
-    count = check_integer("cv", value, at_least=0)
-    if count == 1:
-        raise ParameterError(given("cv", value), " must be 0 (no cross validation) or at least 2.")
-    return count
 
 
 def _check_threads(value: Any) -> None:
@@ -422,37 +403,6 @@ class OnlineDeclaration:
         TEXT, "Metric on validation data.", OPTIMIZATION, has_flag=False
     ).field("ndcg@10")
     n_jobs: int | None = N_JOBS.field(None)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class FusionDeclaration:
-    """Parameters of fusion; see :class:`~marginrank.FusionRanker`."""
-
-    normalizer: Any = Parameter(  # noqa: RUF009 (a field)
-        accepted_by(check_normalizers),
-        "Normalization of scores: minmax, minmax_floor, zscore, l2, dbsf, rrf or none; of several, "
-        "separated by commas, cross validation chooses one.",
-        MODEL,
-    ).field("minmax")
-    metric: str = Parameter(TEXT, "Metric to maximize, such as ndcg@10.", MODEL).field("ndcg@10")
-    positive: bool = Parameter(FLAG, "Require non-negative weights.", MODEL).field(True)
-    rrf_constant: float = Parameter(
-        number(allow_equal=True), "c of rrf, the score 1 / (c + rank).", MODEL
-    ).field(60.0)
-    depth: int = Parameter(
-        integer(at_least=1), "Number of documents per run and query.", MODEL
-    ).field(100)
-    n_bootstraps: int = Parameter(
-        integer(at_least=0),
-        "Number of bootstrap samples of the queries over which weights are averaged; with 0, the "
-        "best weights for the training queries.",
-        OPTIMIZATION,
-    ).field(100)
-    cv: int = Parameter(
-        accepted_by(check_fold_count, int),
-        "Number of folds of the cross validation; 0 for none.",
-        OPTIMIZATION,
-    ).field(5)
 
 
 # Parameters of estimators that fits do not have, with their defaults.

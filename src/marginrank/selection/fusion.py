@@ -13,7 +13,7 @@ from marginrank._utils.types import Booleans, Floats, Integers
 from marginrank.fit.fusion import FusionParameters, FusionProblem, JudgedSignals
 from marginrank.metrics.comparison import half_interval
 from marginrank.models.fusion_model import FusionModel, QueryFeatures
-from marginrank.models.parameters import check_normalizers
+from marginrank.models.fusion_parameters import check_normalizers
 
 LEARNED, RRF, GRID, EQUAL = "learned", "RRF", "grid", "equal weights"
 BASE = "learned, without query features"

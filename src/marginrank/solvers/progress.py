@@ -94,6 +94,12 @@ def closeness(line: Iteration) -> tuple[float, float]:
     return -line.fraction, line.objective
 
 
+def check_smooth(objective: Objective) -> None:
+    """Raise ValueError if the loss has a kink."""
+    if not objective.loss.smooth:
+        raise ValueError(f"loss={objective.loss.name!r} is not smooth; use a smooth loss.")
+
+
 def start(objective: Objective, w: Floats, scores: Scores | None = None) -> Point:
     """Evaluate the first w; raise ValueError if sums of features overflow."""
     point = objective.at(w, scores)

@@ -27,7 +27,8 @@ from marginrank.cli.flags.shared import (
     text,
 )
 from marginrank.export.registry import FUSION_TARGETS, TARGETS
-from marginrank.models.parameters import RANDOM_STATE, FusionDeclaration, LinearDeclaration
+from marginrank.models.fusion_parameters import FusionDeclaration
+from marginrank.models.parameters import RANDOM_STATE, LinearDeclaration
 
 CURVE = "Curve"
 RUN_FILE = "TREC run (query Q0 document rank score tag), or JSON {query: {document: score}}"

@@ -31,7 +31,7 @@ from marginrank.objective.composite import Composite, CompositePoint
 from marginrank.objective.objective import Objective
 from marginrank.objective.protocols import Scores, is_certified
 from marginrank.objective.regularizers import L1Ball
-from marginrank.solvers.progress import Progress, start_inside
+from marginrank.solvers.progress import Progress, check_smooth, start_inside
 from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.smooth.line_search import line_search
 
@@ -88,6 +88,7 @@ def fenchel(
     nothing here is random. The other parameters are as in
     :func:`~marginrank.solvers.sparse.proximal_newton.proximal_newton`.
     """
+    check_smooth(objective)
     progress = Progress(objective, callback)
     first = start_inside(objective, regularizer, w0, scores0)
     point = Composite(objective, regularizer).wrap(first)

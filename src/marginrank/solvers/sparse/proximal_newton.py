@@ -25,7 +25,7 @@ from marginrank.objective.losses import LOSSES
 from marginrank.objective.objective import Objective, Point
 from marginrank.objective.protocols import Scores
 from marginrank.objective.regularizers import L1Regularizer
-from marginrank.solvers.progress import Progress, start, start_inside
+from marginrank.solvers.progress import Progress, check_smooth, start, start_inside
 from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.smooth.line_search import line_search
 from marginrank.solvers.smooth.newton import growing_samples
@@ -97,6 +97,7 @@ class ProximalNewton:
         seed: int = 0,
         callback: Callback | None = None,
     ) -> None:
+        check_smooth(objective)
         self.point: L1Point | None = None  # the best one so far
         self._objective = objective
         self._callback = callback
@@ -307,7 +308,8 @@ def _added_curvature(point: L1Point) -> Floats:
     zero = point.objective.with_loss(LOSSES["squared_hinge"]).at_zero()
     violation = point.composite.regularizer.violation(point.w, point.base.gradient)
     far = np.sqrt(violation / max(float(np.max(np.abs(zero.gradient))), violation, TINY))
-    return LEAST_CURVATURE * max(far, NEAR) * zero.hess_diag()
+    added: Floats = LEAST_CURVATURE * max(far, NEAR) * zero.hess_diag()
+    return added
 
 
 def _advance(point: L1Point, u: Floats, *, to_tighten: bool = False) -> L1Point | None:

@@ -17,7 +17,7 @@ from marginrank.objective.composite import Composite
 from marginrank.objective.objective import Objective
 from marginrank.objective.protocols import Scores, is_certified
 from marginrank.objective.regularizers import Regularizer
-from marginrank.solvers.progress import Progress, start_inside
+from marginrank.solvers.progress import Progress, check_smooth, start_inside
 from marginrank.solvers.result import Callback, SolverResult
 
 POWER_STEPS = 30  # of the power method; SAFETY covers the rest
@@ -44,6 +44,7 @@ def truncated_gradient(
     :func:`~marginrank.solvers.sparse.proximal_newton.proximal_newton`.
     """
     check_number("batch", batch)
+    check_smooth(objective)
     progress = Progress(objective, callback)
     composite = Composite(objective, regularizer)
     point = composite.wrap(start_inside(objective, regularizer, w0, scores0))

@@ -1,0 +1,65 @@
+"""The parameters of fusion, each declared once; see :mod:`marginrank.models.parameters`."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from marginrank._utils.parameters import (
+    FLAG,
+    TEXT,
+    Parameter,
+    ParameterError,
+    accepted_by,
+    check_choice,
+    check_integer,
+    given,
+    integer,
+    number,
+)
+
+FUSION = "Fusion"
+
+
+def check_normalizers(value: Any) -> list[str]:
+    """Return the names of one or several normalizers; raise ParameterError if one is unknown."""
+    from marginrank.data.score_normalization import NORMALIZERS
+
+    names = value if isinstance(value, (list, tuple)) else [value]
+    if isinstance(value, str):  # as on the command line
+        names = value.split(",")
+    return [check_choice("normalizer", name, NORMALIZERS) for name in names]
+
+
+def _check_fold_count(value: Any) -> None:
+    if check_integer("cv", value, at_least=0) == 1:
+        raise ParameterError(given("cv", value), " must be 0 (no cross validation) or at least 2.")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class FusionDeclaration:
+    """Parameters of fusion; see :class:`~marginrank.FusionRanker`."""
+
+    normalizer: Any = Parameter(  # noqa: RUF009 (a field)
+        accepted_by(check_normalizers),
+        "Normalization of scores: minmax, minmax_floor, zscore, l2, dbsf, rrf or none; of several, "
+        "separated by commas, cross validation chooses one.",
+        FUSION,
+    ).field("minmax")
+    metric: str = Parameter(TEXT, "Metric to maximize, such as ndcg@10.", FUSION).field("ndcg@10")
+    positive: bool = Parameter(FLAG, "Require non-negative weights.", FUSION).field(True)
+    rrf_constant: float = Parameter(
+        number(allow_equal=True), "c of rrf, the score 1 / (c + rank).", FUSION
+    ).field(60.0)
+    depth: int = Parameter(
+        integer(at_least=1), "Number of documents per run and query.", FUSION
+    ).field(100)
+    n_bootstraps: int = Parameter(
+        integer(at_least=0),
+        "Number of bootstrap samples of the queries over which weights are averaged; with 0, the "
+        "best weights for the training queries.",
+        FUSION,
+    ).field(100)
+    cv: int = Parameter(
+        accepted_by(_check_fold_count, int),
+        "Number of folds of the cross validation; 0 for none.",
+        FUSION,
+    ).field(5)
