@@ -4,8 +4,8 @@
 
 MARGINRANK_DATA names a folder with cranfield/ (cran.all.1400.gz, cran.qry.gz, qrels.txt.gz). The
 signals are BM25 of title and body, latent semantic analysis, and the word vectors in the wheel of
-WordLlama (pip install wordllama). Weights are fitted to 25 and to 112 queries and evaluated on all others,
-with 2 and 4 signals. Differences are paired over the splits, with standard errors in brackets.
+WordLlama (pip install wordllama). Weights are fitted to 25 and to 112 queries and evaluated on all
+others, with 2 and 4 signals. Differences are paired over the splits, standard errors in brackets.
 """
 
 import argparse
@@ -124,7 +124,7 @@ def signals(titles, bodies, queries):
 def protocol(runs, qrels, n_train: int, n_splits: int, **options):
     """Return the held-out metric of each method, an array over splits each."""
     judged = JudgedSignals.of(runs, qrels, DEPTH)
-    # Its values equal those of evaluate_run, as tests/fit/test_fusion.py checks.
+    # Its values equal the values of evaluate_run, as tests/fit/test_fusion.py checks.
     problem, by_rank = (
         FusionProblem(judged, FusionParameters(), name) for name in ("minmax", "rrf")
     )
