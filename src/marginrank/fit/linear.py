@@ -33,7 +33,14 @@ from marginrank.fit.inputs import (
     objective_on,
 )
 from marginrank.fit.positions import PositionTerm
-from marginrank.fit.rounds import Problems, Solution, Top, fit_in_rounds
+from marginrank.fit.rounds import (
+    Problems,
+    Solution,
+    Top,
+    check_ndcg_inputs,
+    check_not_ndcg,
+    fit_in_rounds,
+)
 from marginrank.fit.scaling import (
     Scale,
     find_linear_scale,
@@ -163,7 +170,7 @@ def fit_linear(
     the bytes that the process may use, X stays on disk, and `on_read` is called with the numbers of
     rows and bytes read. `tensor` is X, if it was passed as a tensor.
     """
-    check_ndcg_inputs(parameters, pairs, memory_limit, data.position)
+    check_ndcg_inputs(parameters.objective, pairs, memory_limit, data.position)
     _check_margin_memory(parameters.margin, memory_limit)
     if memory_limit is not None:
         check_one_click(data, propensity, "with memory_limit")
@@ -335,19 +342,6 @@ def _so_far(objective: Objective) -> SolverResult | None:
     )
 
 
-def check_ndcg_inputs(
-    parameters: PairParameters,
-    pairs: PairList | None = None,
-    memory_limit: int | None = None,
-    position: Any = None,
-) -> None:
-    """Raise ParameterError if an NDCG objective is combined with an input it does not support."""
-    given_inputs = {"pairs": pairs, "memory_limit": memory_limit, "position": position}
-    for name, value in given_inputs.items():
-        if value is not None:
-            check_not_ndcg(parameters.objective, name)
-
-
 def _check_margin_memory(margin: Any, memory_limit: int | None) -> None:
     """Raise ParameterError if margins of two labels, which take memory, meet a limit."""
     if memory_limit is not None and takes_two_labels(margin):
@@ -356,17 +350,6 @@ def _check_margin_memory(margin: Any, memory_limit: int | None) -> None:
             " of two labels cannot be combined with ",
             Mention("memory_limit"),
             "; use a preset or a callable of labels.",
-        )
-
-
-def check_not_ndcg(objective: str, other: str) -> None:
-    """Raise ParameterError if `objective` is NDCG, which cannot be combined with `other`."""
-    if ndcg_cutoff(objective) is not None:
-        raise ParameterError(
-            given("objective", objective),
-            " cannot be combined with ",
-            Mention(other),
-            "; drop one of them.",
         )
 
 
