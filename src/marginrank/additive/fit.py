@@ -21,13 +21,14 @@ from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.linear import (
     RidgeParameters,
+    check_ndcg_inputs,
     make_objective,
     minimize,
     require_pairs,
     solve_in_rounds,
 )
 from marginrank.fit.positions import PositionTerm
-from marginrank.fit.rounds import Solution, check_ndcg_inputs
+from marginrank.fit.rounds import Solution
 from marginrank.fit.scaling import Scale, find_scale, values_of
 from marginrank.models.additive_model import AdditiveModel, curves_of
 from marginrank.models.fit_report import FitReport, StopReason
@@ -100,7 +101,7 @@ def fit_additive(
 
     The other arguments are as in :func:`~marginrank.fit.linear.fit_linear`.
     """
-    check_ndcg_inputs(parameters.objective, pairs, position=data.position)
+    check_ndcg_inputs(parameters.objective, pairs=pairs, position=data.position)
     problem = prepare(data, parameters)
     problem = problem.with_interactions(
         data, parameters, pairs=pairs, propensity=propensity, seed=seed

@@ -33,14 +33,7 @@ from marginrank.fit.inputs import (
     objective_on,
 )
 from marginrank.fit.positions import PositionTerm
-from marginrank.fit.rounds import (
-    Problems,
-    Solution,
-    Top,
-    check_ndcg_inputs,
-    check_not_ndcg,
-    fit_in_rounds,
-)
+from marginrank.fit.rounds import Problems, Solution, Top, fit_in_rounds
 from marginrank.fit.scaling import (
     Scale,
     find_linear_scale,
@@ -170,7 +163,9 @@ def fit_linear(
     the bytes that the process may use, X stays on disk, and `on_read` is called with the numbers of
     rows and bytes read. `tensor` is X, if it was passed as a tensor.
     """
-    check_ndcg_inputs(parameters.objective, pairs, memory_limit, data.position)
+    check_ndcg_inputs(
+        parameters.objective, pairs=pairs, memory_limit=memory_limit, position=data.position
+    )
     _check_margin_memory(parameters.margin, memory_limit)
     if memory_limit is not None:
         check_one_click(data, propensity, "with memory_limit")
@@ -340,6 +335,24 @@ def _so_far(objective: Objective) -> SolverResult | None:
         stop=StopReason.FAILED,
         history=history,
     )
+
+
+def check_ndcg_inputs(objective: str, **inputs: Any) -> None:
+    """Raise ParameterError if an NDCG objective is combined with an input it does not support."""
+    for name, value in inputs.items():
+        if value is not None:
+            check_not_ndcg(objective, name)
+
+
+def check_not_ndcg(objective: str, other: str) -> None:
+    """Raise ParameterError if `objective` is NDCG, which cannot be combined with `other`."""
+    if ndcg_cutoff(objective) is not None:
+        raise ParameterError(
+            given("objective", objective),
+            " cannot be combined with ",
+            Mention(other),
+            "; drop one of them.",
+        )
 
 
 def _check_margin_memory(margin: Any, memory_limit: int | None) -> None:

@@ -14,6 +14,7 @@ from marginrank.data.ranking_data import RankingData
 from marginrank.fit.inputs import matrix_for
 from marginrank.fit.linear import (
     PairParameters,
+    check_ndcg_inputs,
     check_start,
     make_objective,
     minimize,
@@ -21,7 +22,6 @@ from marginrank.fit.linear import (
     solve_in_rounds,
 )
 from marginrank.fit.positions import PositionTerm
-from marginrank.fit.rounds import check_ndcg_inputs
 from marginrank.fit.scaling import Scale, blaming_features, find_linear_scale, values_of, with_scale
 from marginrank.models.linear_model import LinearModel
 from marginrank.models.parameters import DeviceDeclaration, SparseDeclaration, recorded_parameters
@@ -97,7 +97,7 @@ def fit_sparse(
     tensor: Any = None,
 ) -> LinearModel:
     """Fit a sparse linear model; see :func:`~marginrank.fit.linear.fit_linear`."""
-    check_ndcg_inputs(parameters.objective, None, memory_limit, data.position)
+    check_ndcg_inputs(parameters.objective, memory_limit=memory_limit, position=data.position)
     positions = PositionTerm.of(data)
     with matrix_for(data, parameters, memory_limit, on_read, tensor) as features:
         matrix = positions.beside(features)

@@ -12,9 +12,8 @@ from marginrank._utils.threads import serial_blas
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.inputs import matrix_on
-from marginrank.fit.linear import make_objective, require_pairs
+from marginrank.fit.linear import check_not_ndcg, make_objective, require_pairs
 from marginrank.fit.positions import PositionTerm, click_scores
-from marginrank.fit.rounds import check_not_ndcg
 from marginrank.fit.scaling import Scale, find_linear_scale, with_scale
 from marginrank.fit.sparse import SparseParameters, first_C, first_radius
 from marginrank.models.fit_report import StopReason
