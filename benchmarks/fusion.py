@@ -125,7 +125,7 @@ def signals(titles, bodies, queries):
 def protocol(runs, qrels, n_train: int, n_splits: int, **options):
     """Return the held-out metric of each method, an array over splits each."""
     judged = JudgedSignals.of(runs, qrels, DEPTH)
-    # Its values equal those of evaluate_run, as tests/fit/test_fusion.py checks.
+    # Its values equal the values of evaluate_run, as tests/fit/test_fusion.py checks.
     problem, by_rank = (
         FusionProblem(judged, FusionParameters(), name) for name in ("minmax", "rrf")
     )

@@ -189,16 +189,19 @@ class FusionProblem:
 
     def equal(self) -> Floats:
         """Return equal weights of the normalized signals."""
-        return self._padded(unit(self._scale)[None])[0]
+        weights: Floats = self._padded(unit(self._scale)[None])[0]
+        return weights
 
     def alone(self, signal: int) -> Floats:
         """Return weight 1 for one signal."""
-        return np.eye(self._columns.shape[1])[signal]
+        weights: Floats = np.eye(self._columns.shape[1])[signal]
+        return weights
 
     def values(self, weights: Floats) -> Floats:
         """Return the metric of each query."""
         with serial_blas():
-            return self._metric.values(weights[None])[:, 0]
+            values: Floats = self._metric.values(weights[None])[:, 0]
+        return values
 
     def model(self, weights: Floats) -> FusionModel:
         """Return the model with these weights of the columns."""
