@@ -30,6 +30,7 @@ from marginrank.plots import (
     plot_feature_ranking,
     plot_learning_curve,
     plot_path,
+    plot_position_effect,
     plot_search,
     plot_weights,
 )
@@ -324,3 +325,15 @@ def test_weights_are_bars_with_standard_errors():
     FigureCanvasAgg(ax.figure).draw()
     plain = plot_weights(RankSVM(C=0.1).fit(X, y, qid=qid).to_linear_model())
     assert (len(plain.patches), plain.get_xlabel()) == (6, "weight")
+
+
+def test_position_effects_have_one_line_per_context():
+    X, y, qid = make_ranking(20, 6, 3, random_state=0)
+    position, clicks = np.tile(np.arange(1, 7), 20), (y > np.median(y)).astype(float)
+    model = RankSVM(C=0.1).fit(X, clicks, qid=qid, position=position, context=qid % 2)
+    ax = plot_position_effect(model)
+    assert [line.get_label() for line in ax.lines] == ["0", "1"]
+    effect = model.position_effect_[1]
+    np.testing.assert_allclose(ax.lines[1].get_ydata(), effect - effect[0])
+    with pytest.raises(ValueError, match="position_effect_"):
+        plot_position_effect(RankSVM(C=0.1).fit(X, y, qid=qid))

@@ -3,6 +3,7 @@
 
 #include <nanobind/stl/optional.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -74,6 +75,22 @@ Matrix columns_of(const Hats& X, const std::vector<Index>& chosen, int) {
   return sparse_columns_of<Hats::Value, Index>(X, chosen);
 }
 
+// Some inner columns, with the categories whose columns are chosen.
+Matrix columns_of(const Coded& X, const std::vector<Index>& chosen, int threads) {
+  const auto split = std::lower_bound(chosen.begin(), chosen.end(), X.n_inner());
+  const Matrix inner = std::visit(
+      [&](const auto& view) { return columns_of(view, {chosen.begin(), split}, threads); },
+      X.inner());
+  const auto width = static_cast<std::uint16_t>(chosen.end() - split);
+  std::vector<std::uint16_t> place(static_cast<std::size_t>(kMostCategories) + 1, width);
+  for (auto j = split; j != chosen.end(); ++j) {
+    place[*j - X.n_inner()] = static_cast<std::uint16_t>(j - split);
+  }
+  auto codes = new_array<std::uint16_t>(static_cast<std::size_t>(X.n_rows()));
+  for (Index i = 0; i < X.n_rows(); ++i) codes.data()[i] = place[X.codes()[i]];
+  return Matrix::coded(inner, nb::cast<Array1<std::uint16_t>>(nb::cast(codes)), width);
+}
+
 // A matrix of some columns, with memory of its own.
 Matrix take_columns_of(const Matrix& X, const Array1<Index>& columns, int threads) {
   const std::vector<Index> chosen(columns.data(), columns.data() + columns.size());
@@ -118,6 +135,8 @@ void bind_matrix(nb::module_& m) {
   bind_layouts<double>(matrix);
   matrix.def_static("hats", &Matrix::hats, "codes"_a, "steps"_a, "starts"_a,
                     "Hat functions: a left column and a step towards the next for each value.");
+  matrix.def("coded", &Matrix::coded, "codes"_a, "width"_a,
+             "X with one more column per category: 1 in the rows of its code, 0 elsewhere.");
   matrix.def_prop_ro("n_rows", &Matrix::n_rows);
   matrix.def_prop_ro("n_columns", &Matrix::n_columns);
   matrix.def_prop_ro("n_entries", &Matrix::n_entries);

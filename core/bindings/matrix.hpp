@@ -3,14 +3,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "bindings/checks.hpp"
-#include "matrix/csr.hpp"
-#include "matrix/dense.hpp"
-#include "matrix/hats.hpp"
+#include "matrix/coded.hpp"
 
 namespace marginrank {
 
@@ -21,12 +20,14 @@ Dense<T> dense_view(const Strided2<T>& x) {
   return {x.data(), static_cast<Index>(x.shape(0)), static_cast<Index>(x.shape(1)), x.stride(0)};
 }
 
+constexpr Index kMostCategories = 0xFFFF;  // of codes with two bytes
+
 // X, whatever its layout, together with the Python objects its memory belongs to.
 class Matrix {
  public:
   using View =
       std::variant<Dense<float>, Dense<double>, Csr<float, std::int32_t>, Csr<double, std::int32_t>,
-                   Csr<float, std::int64_t>, Csr<double, std::int64_t>, Hats>;
+                   Csr<float, std::int64_t>, Csr<double, std::int64_t>, Hats, Coded>;
 
   template <class T>
   static Matrix dense(const Strided2<T>& x) {
@@ -69,6 +70,21 @@ class Matrix {
   template <class F>
   auto visit(F&& f) const {
     return std::visit(std::forward<F>(f), view_);
+  }
+
+  // `inner` with a categorical feature of `width` categories behind its columns.
+  static Matrix coded(const Matrix& inner, const Array1<std::uint16_t>& codes, Index width) {
+    require(static_cast<Index>(codes.size()) == inner.n_rows(), "codes must have one entry per row");
+    require(0 <= width && width < kMostCategories, "there must be fewer than 65,535 categories");
+    Uncoded view = inner.visit([](const auto& X) -> Uncoded {
+      if constexpr (std::is_same_v<std::decay_t<decltype(X)>, Coded>) {
+        throw nb::value_error("the matrix has a categorical feature already");
+      } else {
+        return X;
+      }
+    });
+    return Matrix(Coded(std::move(view), codes.data(), width), nb::cast(inner), nb::cast(codes),
+                  nb::none());
   }
 
   Index n_rows() const {

@@ -20,6 +20,7 @@ class Csr {
   Index n_rows() const { return n_rows_; }
   Index n_columns() const { return n_columns_; }
   Index n_entries() const { return indptr_[n_rows_]; }
+  bool is_dense() const { return false; }
   double bytes_per_row() const {
     const double nnz = static_cast<double>(indptr_[n_rows_]);
     return (sizeof(T) + sizeof(I)) * nnz / static_cast<double>(std::max<Index>(n_rows_, 1));

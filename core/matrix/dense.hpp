@@ -19,6 +19,7 @@ class Dense {
   Index n_rows() const { return n_rows_; }
   Index n_columns() const { return n_columns_; }
   Index n_entries() const { return n_rows_ * n_columns_; }
+  bool is_dense() const { return true; }
   double bytes_per_row() const {
     return static_cast<double>(sizeof(T)) * static_cast<double>(n_columns_);
   }

@@ -29,6 +29,7 @@ class Hats {
   Index n_rows() const { return n_rows_; }
   Index n_columns() const { return starts_[n_features_]; }
   Index n_entries() const { return 2 * n_rows_ * n_features_; }
+  bool is_dense() const { return false; }
   double bytes_per_row() const {
     constexpr auto kBytes = static_cast<double>(sizeof *codes_ + sizeof *steps_);
     return kBytes * static_cast<double>(n_features_);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "matrix/dense.hpp"
 #include "matrix/parts.hpp"
 #include "pairs/sparse_quadratic.hpp"
 #include "sweeps/column_groups.hpp"
@@ -12,9 +11,9 @@
 namespace marginrank {
 
 // Dense rows: every column takes part in every query.
-template <class T, class Kernel>
-void hess_diag(const Dense<T>& X, const Kernel& kernel, const typename Kernel::Point& point,
-               double* diag, int threads) {
+template <class Matrix, class Kernel>
+void dense_hess_diag(const Matrix& X, const Kernel& kernel, const typename Kernel::Point& point,
+                     double* diag, int threads) {
   auto begin = [] { return Vec8{}; };
   auto update = [](Vec8& sums, Index, const std::vector<Index>& rows,
                    const std::vector<Vec8>& columns, const std::vector<Vec8>& images) {
@@ -31,8 +30,8 @@ void hess_diag(const Dense<T>& X, const Kernel& kernel, const typename Kernel::P
 // Sparse rows: each range of columns belongs to one thread, which gathers their entries query by
 // query.
 template <class Matrix, class Kernel>
-void hess_diag(const Matrix& X, const Kernel& kernel, const typename Kernel::Point& point,
-               double* diag, int threads) {
+void sparse_hess_diag(const Matrix& X, const Kernel& kernel, const typename Kernel::Point& point,
+                      double* diag, int threads) {
   const auto& problem = kernel.problem();
   const int n_ranges = threads == 1 ? 1 : 4 * threads;  // so that a slow thread gets fewer
   for_each_column_range(X, n_ranges, threads, [&](Index lower, Index upper) {
@@ -56,6 +55,16 @@ void hess_diag(const Matrix& X, const Kernel& kernel, const typename Kernel::Poi
       }
     }
   });
+}
+
+template <class Matrix, class Kernel>
+void hess_diag(const Matrix& X, const Kernel& kernel, const typename Kernel::Point& point,
+               double* diag, int threads) {
+  if (X.is_dense()) {
+    dense_hess_diag(X, kernel, point, diag, threads);
+  } else {
+    sparse_hess_diag(X, kernel, point, diag, threads);
+  }
 }
 
 }  // namespace marginrank

@@ -11,6 +11,11 @@ from marginrank._utils.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from marginrank import metrics
+    from marginrank.clicks.interleaving import interleave, interleaving_test
+    from marginrank.clicks.log import ClickLog
+    from marginrank.clicks.off_policy import estimate_clicks
+    from marginrank.clicks.propensities import estimate_propensities
+    from marginrank.clicks.simulation import make_clicks
     from marginrank.data import RankingData, make_ranking
     from marginrank.estimators import (
         AdditiveRankSVM,
@@ -41,6 +46,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AdditiveRankSVM",
     "AdditiveRankSVMCV",
+    "ClickLog",
     "FusionRanker",
     "Iteration",
     "KernelRankSVM",
@@ -58,6 +64,10 @@ __all__ = [
     "cross_validate_ranking",
     "dump_letor",
     "dump_run",
+    "estimate_clicks",
+    "estimate_propensities",
+    "interleave",
+    "interleaving_test",
     "iter_letor",
     "learning_curve_ranking",
     "linear_path",
@@ -66,6 +76,7 @@ __all__ = [
     "load_pairs",
     "load_qrels",
     "load_run",
+    "make_clicks",
     "make_ranking",
     "metrics",
     "rank_features",
@@ -73,12 +84,17 @@ __all__ = [
 ]
 
 _MODULES = {name: "marginrank.estimators" for name in __all__ if name != "metrics"} | {
+    "ClickLog": "marginrank.clicks.log",
     "Iteration": "marginrank.models.fit_report",
     "LinearScorer": "marginrank.models.serving",
     "RankingData": "marginrank.data",
     "StopReason": "marginrank.models.fit_report",
     "dump_letor": "marginrank.io.letor",
     "dump_run": "marginrank.io.trec_text",
+    "estimate_clicks": "marginrank.clicks.off_policy",
+    "estimate_propensities": "marginrank.clicks.propensities",
+    "interleave": "marginrank.clicks.interleaving",
+    "interleaving_test": "marginrank.clicks.interleaving",
     "iter_letor": "marginrank.io.chunks",
     "learning_curve_ranking": "marginrank.selection.learning_curve",
     "linear_path": "marginrank.selection.paths",
@@ -86,6 +102,7 @@ _MODULES = {name: "marginrank.estimators" for name in __all__ if name != "metric
     "load_pairs": "marginrank.io.pair_text",
     "load_qrels": "marginrank.io.trec_text",
     "load_run": "marginrank.io.trec_text",
+    "make_clicks": "marginrank.clicks.simulation",
     "make_ranking": "marginrank.data",
     "rank_features": "marginrank.metrics.feature_ranking",
     "sparse_path": "marginrank.selection.paths",

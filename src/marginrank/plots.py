@@ -115,6 +115,50 @@ def plot_weights(model: Any, stderr: Any = None, *, top: int = 20, ax: Any = Non
     return ax
 
 
+def plot_position_effect(model: Any, *, ax: Any = None) -> Any:
+    """Draw the effect of each position on the scores of clicks, relative to the first position.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Fitted with `position`; one line per context.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; by default axes of a new figure, ``ax.figure``.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> from marginrank import RankSVM, make_clicks, make_ranking
+    >>> from marginrank.plots import plot_position_effect
+    >>> X, y, qid = make_ranking(n_queries=20, docs_per_query=12, random_state=0)
+    >>> log = make_clicks(y, qid=qid, n_sessions=200, random_state=0)
+    >>> model = RankSVM().fit(X[log.document], log.click, qid=log.session, position=log.position)
+    >>> ax = plot_position_effect(model)
+    >>> len(ax.lines), ax.get_xlabel()
+    (1, 'position')
+    """
+    effects = getattr(model, "position_effect_", None)
+    if effects is None:
+        raise ValueError("the model has no position_effect_; fit it with position.")
+    if ax is None:
+        ax = _new_axes(6.4, 3.6)
+    table = np.atleast_2d(effects)
+    contexts = getattr(model, "contexts_", None)
+    labels = [None] if contexts is None else [str(context) for context in contexts]
+    position = np.arange(1, table.shape[1] + 1)
+    for row, label in zip(table, labels, strict=True):
+        ax.plot(position, row - row[0], marker="o", label=label)
+    ax.set_xlabel("position")
+    ax.set_ylabel("effect on the score of a click")
+    if contexts is not None:
+        for text in ax.legend().get_texts():
+            text.set_parse_math(False)
+    return ax
+
+
 def plot_path(path: "ModelPath", *, ax: Any = None) -> Any:
     """Draw the weights of a path against C or the radius, on a logarithmic scale.
 

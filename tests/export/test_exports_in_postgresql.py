@@ -1,14 +1,5 @@
 """Exports in a PostgreSQL server of their own, which ends with the tests."""
 
-import csv
-import io
-import os
-import pwd
-import shutil
-import subprocess
-import tempfile
-from pathlib import Path
-
 import numpy as np
 import pytest
 from helpers.exports import (
@@ -21,63 +12,18 @@ from helpers.exports import (
     random_grids,
     random_model,
 )
+from helpers.postgresql import running_postgresql
 
 from marginrank.export.exporting import export_files
 from marginrank.export.names import sql_quoted
 from marginrank.models import AdditiveModel, LinearModel
 from marginrank.models.additive_model import Curve, Interaction
 
-SERVER = "postgres"
-
-
-def find(program):
-    path = shutil.which(program)
-    if path is None:
-        pytest.skip(f"{program} of PostgreSQL is not on PATH")
-    return path
-
-
-def server_user():
-    """Return who runs the server, as PostgreSQL refuses to be run by root."""
-    if os.geteuid() != 0:
-        return None
-    try:
-        return pwd.getpwnam(SERVER).pw_uid
-    except KeyError:
-        pytest.skip(f"PostgreSQL does not run as root, and there is no user {SERVER}")
-
 
 @pytest.fixture(scope="module")
 def psql():
-    """Return a function that runs SQL in a new server, and returns the rows."""
-    initdb, pg_ctl, client = map(find, ("initdb", "pg_ctl", "psql"))
-    user = server_user()
-    folder = Path(tempfile.mkdtemp(prefix="marginrank-pg-", dir="/tmp"))  # sockets: short names
-    if user is not None:
-        os.chown(folder, user, -1)
-
-    def run(*command, **options):
-        return subprocess.run(
-            command, user=user, cwd=folder, check=True, capture_output=True, text=True, **options
-        )
-
-    def psql(script):
-        done = run(
-            client, "-h", folder, "-U", SERVER, "-v", "ON_ERROR_STOP=1", "-qt", "--csv", "-d",
-            SERVER, input=script,
-        )  # fmt: skip
-        return list(csv.reader(io.StringIO(done.stdout)))
-
-    data = folder / "data"
-    try:
-        run(initdb, "-D", data, "-U", SERVER, "-A", "trust", "-E", "UTF8", "--no-sync")
-        options = f"-k {folder} -c listen_addresses='' -c fsync=off"
-        run(pg_ctl, "-D", data, "-o", options, "-l", folder / "log", "-w", "start")
+    with running_postgresql() as psql:
         yield psql
-    finally:
-        if (data / "postmaster.pid").exists():
-            run(pg_ctl, "-D", data, "-m", "immediate", "stop")
-        shutil.rmtree(folder)
 
 
 def scores_in(psql, model, X, column_type="double precision"):

@@ -154,11 +154,13 @@ def test_problems_share_products_on_the_device(monkeypatch):
     assert max(shared) == 3
 
 
-def test_kernels_on_a_device():
+def test_kernels_on_a_device(tmp_path):
     some = slice(60)
     expected = KernelRankSVM(C=1.0).fit(X[some], Y[some], qid=QID[some])
     found = KernelRankSVM(C=1.0, device="cpu").fit(X[some], Y[some], qid=QID[some])
     assert found.objective_ == pytest.approx(expected.objective_, rel=2e-6)
+    found.save(tmp_path / "model.npz")
+    assert load_model(tmp_path / "model.npz").device is None
 
 
 def test_models_without_a_device_say_why():

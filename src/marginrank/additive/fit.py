@@ -14,20 +14,20 @@ from marginrank.additive.curve_basis import CurveBasis, CurveShapes
 from marginrank.additive.curve_matrix import CurveMatrix, HatMatrix
 from marginrank.additive.grid_basis import add_grids, interactions_of
 from marginrank.additive.interactions import RoughnessPenalty, choose_interactions
-from marginrank.additive.knots import choose_knots, encode, with_filled
+from marginrank.additive.knots import choose_knots, encode, with_category, with_filled
 from marginrank.data.feature_choice import chosen_columns, directions, signs_of
 from marginrank.data.knots import Knots
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.linear import (
     RidgeParameters,
-    check_ndcg_inputs,
     make_objective,
     minimize,
     require_pairs,
     solve_in_rounds,
 )
-from marginrank.fit.rounds import Solution
+from marginrank.fit.positions import PositionTerm
+from marginrank.fit.rounds import Solution, check_ndcg_inputs
 from marginrank.fit.scaling import Scale, find_scale, values_of
 from marginrank.models.additive_model import AdditiveModel, curves_of
 from marginrank.models.fit_report import FitReport, StopReason
@@ -67,11 +67,11 @@ class AdditiveParameters(AdditiveDeclaration, RidgeParameters):
         """Return the constraint or group penalty on the weights: a Cone, Groups or None."""
         return Groups(self.group_l1, starts) if self.group_l1 > 0 else cone
 
-    def smoothness_for(self, knots: Knots) -> float:
+    def smoothness_for(self, n_features: int) -> float:
         """Return the smoothness; its default depends on the number of features."""
         if self.smoothness is not None:
             return self.smoothness
-        return (knots.starts.size - 1) / FEATURES_AT_ONE
+        return n_features / FEATURES_AT_ONE
 
 
 def empty_message(model: AdditiveModel, parameters: AdditiveParameters) -> Message | None:
@@ -100,7 +100,7 @@ def fit_additive(
 
     The other arguments are as in :func:`~marginrank.fit.linear.fit_linear`.
     """
-    check_ndcg_inputs(parameters, pairs)
+    check_ndcg_inputs(parameters.objective, pairs, position=data.position)
     problem = prepare(data, parameters)
     problem = problem.with_interactions(
         data, parameters, pairs=pairs, propensity=propensity, seed=seed
@@ -118,7 +118,7 @@ def fit_additive(
         w0=None,
         callback=callback,
     )
-    report = replace(report, smoothness=parameters.smoothness_for(problem.matrix.knots))
+    report = replace(report, smoothness=parameters.smoothness_for(data.n_features))
     return problem.model(w, report, parameters, data.feature_names)
 
 
@@ -128,6 +128,7 @@ class AdditiveProblem(NamedTuple):
     matrix: CurveMatrix
     scale: Scale | None
     signs: Mapping[int, int]  # 1 for increasing, −1 for decreasing curves, by feature
+    positions: PositionTerm  # their effects are the categories of one more feature
 
     def objective(
         self,
@@ -187,11 +188,12 @@ class AdditiveProblem(NamedTuple):
             easier = replace(easier, loss=SMOOTH_LOSS)
         objective = self.objective(data, easier, pairs=pairs, propensity=propensity)
         penalty = RoughnessPenalty(
-            parameters.smoothness_for(self.matrix.knots), values_of(self.scale)
+            parameters.smoothness_for(data.n_features), values_of(self.scale)
         )
         solve = partial(self._weights, parameters=easier, seed=seed)
+        alone = {*self.signs, *range(data.n_features, self.matrix.knots.n_features)}
         chosen = choose_interactions(
-            objective, parameters.interactions, penalty, solve, alone=self.signs
+            objective, parameters.interactions, penalty, solve, alone=alone
         )
         return self._replace(matrix=add_grids(self.matrix, chosen, *penalty, objective.threads))
 
@@ -214,16 +216,21 @@ class AdditiveProblem(NamedTuple):
     ) -> AdditiveModel:
         """Return the model whose basis functions have the weights w."""
         matrix, values = self.matrix, self.matrix.basis.inner(w)
+        knots = matrix.knots
         for k, sign in self.signs.items():
-            at = slice(matrix.knots.columns(k).start + 1, matrix.knots.columns(k).stop)
+            at = slice(knots.columns(k).start + 1, knots.columns(k).stop)
             values[at] = exactly_monotone(values[at], sign)
+        n, curves = self.positions.n_features, curves_of(knots, values[: knots.n_columns])
+        if self.positions.codes is not None:
+            effects = self.positions.at_cells(knots.of(n), values[knots.columns(n)][1:])
+            report = replace(report, **effects)
         return AdditiveModel(
-            curves=curves_of(matrix.knots, values[: matrix.knots.n_columns]),
+            curves=curves[:n],
             parameters=recorded_parameters("AdditiveRankSVM", parameters),
             feature_names=None if feature_names is None else list(feature_names),
             report=report,
             interactions=interactions_of(matrix, values),
-            scale=values_of(self.scale),
+            scale=None if self.scale is None else self.scale.values[:n],
         )
 
 
@@ -267,10 +274,12 @@ class Layout(NamedTuple):
     shapes: CurveShapes
     scale: Scale | None
     signs: Mapping[int, int]
+    positions: PositionTerm
 
     def problem(self, smoothness: float) -> AdditiveProblem:
         basis = self.shapes.basis(smoothness, values_of(self.scale))
-        return AdditiveProblem(CurveMatrix(self.hats, self.knots, basis), self.scale, self.signs)
+        matrix = CurveMatrix(self.hats, self.knots, basis)
+        return AdditiveProblem(matrix, self.scale, self.signs, self.positions)
 
     def sizes(self, smoothness: float) -> Floats:
         return self.shapes.sizes(smoothness, values_of(self.scale))
@@ -279,7 +288,7 @@ class Layout(NamedTuple):
 def prepare(data: RankingData, parameters: AdditiveParameters) -> AdditiveProblem:
     """Return the AdditiveProblem of a fit: choose knots, encode all values, compute the basis."""
     layout = lay_out(data, parameters)
-    return layout.problem(parameters.smoothness_for(layout.knots))
+    return layout.problem(parameters.smoothness_for(data.n_features))
 
 
 def lay_out(data: RankingData, parameters: AdditiveParameters) -> Layout:
@@ -291,9 +300,11 @@ def lay_out(data: RankingData, parameters: AdditiveParameters) -> Layout:
     signs = signs_of(parameters.monotonic_cst, names, n_features, categorical)
     knots = choose_knots(data.X, parameters.max_bins, categorical)
     codes = encode(knots, data.X, effective_threads(parameters.n_jobs))
-    scale = _scale_of(data, knots, parameters)
+    scale, positions = _scale_of(data, knots, parameters), PositionTerm.of(data)
+    if positions.codes is not None:
+        knots, codes = with_category(knots, codes, positions.codes.codes, "position")
     hats, shapes = HatMatrix.of(codes, knots.starts), CurveShapes.of(knots, codes)
-    return Layout(hats, knots, shapes, scale, signs)
+    return Layout(hats, knots, shapes, positions.scaled_features(scale), signs, positions)
 
 
 def _scale_of(data: RankingData, knots: Knots, parameters: AdditiveParameters) -> Scale | None:

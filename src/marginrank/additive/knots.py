@@ -56,6 +56,27 @@ def encode(knots: Knots, X: Any, threads: int) -> HatCodes:
     return HatCodes(codes, steps)
 
 
+def with_category(
+    knots: Knots, codes: HatCodes, of_row: NDArray[Any], name: str
+) -> tuple[Knots, HatCodes]:
+    """Return knots and codes with one more categorical feature, given its category per row."""
+    categories = np.unique(of_row).astype(np.float64)
+    if categories.size > MOST_BINS:
+        raise ValueError(
+            f"{name} has {categories.size} distinct values and contexts, but at most {MOST_BINS} "
+            "are supported here."
+        )
+    own = Knots.of_features([categories], [0])
+    column = encode(own, of_row.astype(np.float64)[:, None], threads=1)
+    joined = Knots(
+        np.concatenate([knots.at, own.at]),
+        np.append(knots.starts, knots.n_columns + own.n_columns),
+        np.append(knots.categorical, own.categorical),
+    )
+    both = HatCodes(np.hstack([codes.codes, column.codes]), np.hstack([codes.steps, column.steps]))
+    return joined, both
+
+
 def choose_knots(X: Any, max_bins: int = 32, categorical: Collection[int] = ()) -> Knots:
     """Return knots at quantiles of numeric features, and the categories of categorical ones.
 

@@ -17,6 +17,7 @@ from marginrank._utils.types import Floats, Integers
 from marginrank.additive.fit import AdditiveParameters, AdditiveProblem, Layout, lay_out
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.linear import preferences_of
+from marginrank.fit.positions import check_no_positions
 from marginrank.models.additive_model import scores
 from marginrank.models.fit_report import FitReport, StopReason
 from marginrank.selection.folds import cost_by_label, rows_of
@@ -45,6 +46,7 @@ class AdditiveLearner(PathLearner):
         *,
         seed: int = 0,
     ) -> Iterator[PathModel]:
+        check_no_positions(data, "AdditiveRankSVMCV")
         cost, margin = (
             cost_by_label(value, data.y) for value in (parameters.pair_cost, parameters.margin)
         )
@@ -114,7 +116,7 @@ class FoldCurves:
         self, parameters: AdditiveParameters, Cs: Floats, seed: int
     ) -> Iterator[tuple[FitReport, Any]]:
         """Yield the report and the scoring function of the model for each C."""
-        smoothness = parameters.smoothness_for(self.layout.knots)
+        smoothness = parameters.smoothness_for(self.data.n_features)
         problem = self.layout.problem(smoothness)
         sizes = self.layout.sizes(smoothness)
         ratio = np.ones_like(sizes) if self.sizes is None else self.sizes / sizes

@@ -17,6 +17,7 @@ from marginrank.data.store.feature_reader import FeatureReader
 from marginrank.data.store.stored_features import StoredFeatures
 from marginrank.data.stored_data import open_stored
 from marginrank.data.validation import as_matrix, check_features, check_finite
+from marginrank.fit.positions import check_no_positions
 
 PART_BYTES = 256 << 20  # of X that a part of a store has at most, unless a query is larger
 
@@ -161,6 +162,7 @@ def chunk_of_store(number: int, span: StoreRange) -> Chunk:
         raise ValueError(
             f"{span.path} has costs, which are not supported on a cluster; use RankSVM."
         )
+    check_no_positions(data, "A cluster")
     queries = data.queries
     first, last = int(queries.offsets[span.first]), int(queries.offsets[span.last])
     rows: Any = slice(first, last) if queries.rows is None else queries.rows[first:last]

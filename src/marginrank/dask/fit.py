@@ -17,7 +17,8 @@ from marginrank.dask.loading import LoadedParts
 from marginrank.dask.parts import Part
 from marginrank.dask.problems import PairFacts, facts_of_pairs, make_problems, weigh_problems
 from marginrank.fit.inputs import no_pairs, no_weight
-from marginrank.fit.linear import Parameters, check_not_ndcg, check_start, minimize
+from marginrank.fit.linear import Parameters, check_start, minimize
+from marginrank.fit.rounds import check_not_ndcg
 from marginrank.fit.scaling import Scale, ScaleSearch, blaming_features, values_of
 from marginrank.fit.sparse import SparseParameters, with_default_C
 from marginrank.fit.stream_progress import StreamProgress

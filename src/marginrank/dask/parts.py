@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from marginrank._utils.types import Floats
 from marginrank.dask.chunks import Chunk, in_partition
+from marginrank.data.queries import weights_by_query
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.inputs import check_propensity
 
@@ -47,7 +48,7 @@ def make_part(number: int, chunk: Chunk) -> Part:
         # With one document per query, RankingData would take these for weights in query order.
         if data.n_documents == data.n_queries:
             weights = data.queries.grouped(np.asarray(weights))
-        data.query_weight = data._by_query(weights)
+        data.query_weight = weights_by_query(weights, data.queries)
     return Part(number, data, check_propensity(chunk.propensity, data.n_documents))
 
 

@@ -17,7 +17,7 @@ from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Integers
 from marginrank.dask.parts import Part, size_of_data
 from marginrank.data.ranking_data import RankingData
-from marginrank.fit.inputs import choose_pairs, matrix_on
+from marginrank.fit.inputs import check_one_click, choose_pairs, matrix_on
 from marginrank.fit.linear import Parameters
 from marginrank.fit.sparse import SparseParameters
 from marginrank.objective.losses import Loss, get_loss
@@ -118,6 +118,7 @@ def make_problems(
     problems = []
     for part in parts:
         assert part.data is not None
+        check_one_click(part.data, part.propensity, "on a cluster")
         preferences = choose_pairs(
             part.data,
             get_loss(parameters.loss),

@@ -23,6 +23,8 @@ from marginrank.models import LinearModel
 
 INSTEAD = {
     "group": "rows of partitions have no order; pass qid",
+    "position": "it requires X in memory; use RankSVM",
+    "context": "it requires position; use RankSVM",
     "pairs": "rows of partitions have no numbers; use RankSVM",
     "pair_weight": "it requires pairs; use RankSVM",
     "pair_margin": "it requires pairs; use RankSVM",
@@ -220,6 +222,8 @@ feature_names_in_
         sample_weight: Any = None,
         query_weight: Any = None,
         propensity: Any = None,
+        position: Any = None,
+        context: Any = None,
         pairs: Any = None,
         pair_weight: Any = None,
         pair_margin: Any = None,
@@ -244,7 +248,8 @@ feature_names_in_
             Weights of the queries, repeated for each document.
         propensity : str, or Dask series or array, optional
             Probability that a document was examined.
-        group, pairs, pair_weight, pair_margin, memory_limit, eval_set, eval_group
+        group, position, context, pairs, pair_weight, pair_margin, memory_limit, eval_set, \
+eval_group
             Not supported: they need data in one process.
         client : distributed.Client, optional
             The cluster; by default the current client of this process.
@@ -259,6 +264,8 @@ feature_names_in_
         """
         check_dask_arguments(
             group=group,
+            position=position,
+            context=context,
             pairs=pairs,
             pair_weight=pair_weight,
             pair_margin=pair_margin,
@@ -305,6 +312,8 @@ n_features_in_, feature_names_in_
         group: Any = None,
         sample_weight: Any = None,
         query_weight: Any = None,
+        position: Any = None,
+        context: Any = None,
         memory_limit: Any = None,
         client: Any = None,
         partitions: str = "as_is",
@@ -313,7 +322,8 @@ n_features_in_, feature_names_in_
 
         Parameters
         ----------
-        X, y, qid, group, sample_weight, query_weight, memory_limit, client, partitions
+        X, y, qid, group, sample_weight, query_weight, position, context, memory_limit, client, \
+partitions
             As in :meth:`DaskRankSVM.fit`.
 
         Returns
@@ -321,7 +331,9 @@ n_features_in_, feature_names_in_
         DaskSparseRankSVM
             The fitted estimator.
         """
-        check_dask_arguments(group=group, memory_limit=memory_limit)
+        check_dask_arguments(
+            group=group, position=position, context=context, memory_limit=memory_limit
+        )
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
         columns = {"y": y, "qid": qid, **weights}
         parameters = self._fit_on_cluster(X, columns, client, partitions)

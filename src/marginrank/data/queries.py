@@ -15,7 +15,7 @@ from marginrank import _core
 from marginrank._utils.alignment import AlignedWhenUnpickled
 from marginrank._utils.types import Floats, Integers
 from marginrank._utils.user_warnings import warn_caller
-from marginrank.data.validation import in_order, is_missing
+from marginrank.data.validation import check_weights, in_order, is_missing
 
 MANY_DOCUMENTS = 2000  # a single query rarely has more; without qid, warn above this
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -122,6 +122,28 @@ def rank_labels(y: NDArray[Any], documents: Documents, threads: int) -> Queries:
     """Return the Queries of labels y, which are in row order."""
     labels = documents.grouped(in_order(y))
     return Queries.from_labels(labels, documents.offsets, documents.rows, threads)
+
+
+def weights_by_query(weights: ArrayLike | None, queries: Documents) -> Floats | None:
+    """Return one checked weight per query, given these or the same weight for each document."""
+    if weights is None:
+        return None
+    per_document = np.size(weights) == queries.n_documents != queries.n_queries
+    n = queries.n_documents if per_document else queries.n_queries
+    weights = check_weights(weights, "query_weight", n, "one weight per query")
+    if not per_document:
+        return weights
+    repeated = queries.grouped(weights)
+    starts = queries.offsets[:-1]
+    per_query = repeated[starts]
+    least, most = (f.reduceat(repeated, starts) for f in (np.minimum, np.maximum))
+    if not np.array_equal(least, most):
+        differs = np.flatnonzero(repeated != np.repeat(per_query, queries.sizes))
+        raise ValueError(
+            f"query_weight[{queries.row(differs[0])}] differs from the weight of another document "
+            "of its query; pass one weight per query, or the same for all documents."
+        )
+    return per_query
 
 
 class Grouping(NamedTuple):

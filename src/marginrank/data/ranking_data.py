@@ -6,15 +6,15 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from marginrank import _core
 from marginrank._utils.alignment import AlignedWhenUnpickled
 from marginrank._utils.threads import cached_property, effective_threads
-from marginrank._utils.types import Floats, Integers
+from marginrank._utils.types import Integers
 from marginrank.data.frames import columns_of, from_frame
-from marginrank.data.queries import exact_sum, group_rows, rank_labels
+from marginrank.data.positions import PositionCodes, check_positions, position_codes
+from marginrank.data.queries import exact_sum, group_rows, rank_labels, weights_by_query
 from marginrank.data.runs import ByDocument, retrieved_features, run_of
 from marginrank.data.store.store import DataParts, open_store
 from marginrank.data.store.store_writer import save_store
@@ -28,6 +28,8 @@ from marginrank.data.validation import (
     check_texts,
     check_weights,
 )
+
+CACHED = ("matrix", "position_codes")
 
 
 class RankingData(AlignedWhenUnpickled):
@@ -55,6 +57,11 @@ class RankingData(AlignedWhenUnpickled):
     cost : array-like of shape (n_documents,), optional
         Factor on the weights of the pairs in which a document is preferred, for example the inverse
         propensity of a click. LETOR text has it as ``cost:``.
+    position : array-like of shape (n_documents,), optional
+        Position at which a document was shown, 1 for the top, if labels are clicks; fits learn one
+        effect per position, which is not a part of the model.
+    context : array-like of shape (n_documents,), optional
+        Layout or device, an integer or string; each has its own effects of positions.
     feature_names : sequence of str, optional
         Names of the features; by default the column names if X is a data frame.
     comments : sequence of str, optional
@@ -70,7 +77,7 @@ class RankingData(AlignedWhenUnpickled):
     X, y, qid : as given, checked
         `qid` has numbers 0, 1, … by first appearance. `y` is float64, or integers if float64 would
         round them.
-    sample_weight, cost, feature_names, comments : as given, checked, or None
+    sample_weight, cost, position, context, feature_names, comments : as given, checked, or None
         One entry per document or feature.
     query_ids, query_weight : ndarray of shape (n_queries,)
         The id of each query, by first appearance, and its weight (or None).
@@ -101,6 +108,8 @@ class RankingData(AlignedWhenUnpickled):
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
         cost: ArrayLike | None = None,
+        position: ArrayLike | None = None,
+        context: ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
         comments: Sequence[str] | None = None,
         allow_nan: bool = False,
@@ -118,7 +127,10 @@ class RankingData(AlignedWhenUnpickled):
             None if weights is None else check_weights(weights, name, n, meaning)
             for name, weights in (("sample_weight", sample_weight), ("cost", cost))
         )
-        self.query_weight = self._by_query(query_weight)
+        self.query_weight = weights_by_query(query_weight, self.queries)
+        self.position = self.context = None
+        if position is not None or context is not None:
+            self.position, self.context = check_positions(position, context, n)
         names = columns_of(X) if feature_names is None else feature_names
         self.feature_names = check_texts(
             names, "feature_names", self.n_features, "one name per feature"
@@ -336,32 +348,17 @@ class RankingData(AlignedWhenUnpickled):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without the cached view of X."""
-        return {name: value for name, value in vars(self).items() if name != "matrix"}
+        return {name: value for name, value in vars(self).items() if name not in CACHED}
 
     @cached_property
     def matrix(self) -> _core.Matrix:
         """X as a matrix of the native kernels; indices of CSR are checked on first access."""
         return as_matrix(self.X)
 
-    def _by_query(self, weights: ArrayLike | None) -> Floats | None:
-        if weights is None:
-            return None
-        per_document = np.size(weights) == self.n_documents != self.n_queries
-        n = self.n_documents if per_document else self.n_queries
-        weights = check_weights(weights, "query_weight", n, "one weight per query")
-        if not per_document:
-            return weights
-        repeated = self.queries.grouped(weights)
-        starts = self.queries.offsets[:-1]
-        per_query = repeated[starts]
-        least, most = (f.reduceat(repeated, starts) for f in (np.minimum, np.maximum))
-        if not np.array_equal(least, most):
-            differs = np.flatnonzero(repeated != np.repeat(per_query, self.queries.sizes))
-            raise ValueError(
-                f"query_weight[{self.queries.row(differs[0])}] differs from the weight of another "
-                "document of its query; pass one weight per query, or the same for all documents."
-            )
-        return per_query
+    @cached_property
+    def position_codes(self) -> PositionCodes | None:
+        """The positions as a categorical feature, or None."""
+        return None if self.position is None else position_codes(self.position, self.context)
 
     @property
     def n_documents(self) -> int:
@@ -407,6 +404,8 @@ def as_ranking_data(
     *,
     sample_weight: ArrayLike | None = None,
     query_weight: ArrayLike | None = None,
+    position: ArrayLike | None = None,
+    context: ArrayLike | None = None,
     feature_names: Sequence[str] | None = None,
     allow_nan: bool = False,
     n_jobs: int | None = None,
@@ -421,6 +420,8 @@ def as_ranking_data(
         "group": group,
         "sample_weight": sample_weight,
         "query_weight": query_weight,
+        "position": position,
+        "context": context,
         "feature_names": feature_names,
     }
     if isinstance(X, RankingData):

@@ -43,6 +43,8 @@ def between(data: RankingData, first: int, last: int, X: Any) -> RankingData:
         query_weight=part(data.query_weight, queries),
         comments=part(data.comments, rows),
         cost=part(data.cost, rows),
+        position=part(data.position, rows),
+        context=part(data.context, rows),
         stored=None,
     )
     return RankingData._from_parts(parts)

@@ -189,6 +189,8 @@ n_features_in_, feature_names_in_
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
         propensity: ArrayLike | None = None,
+        position: ArrayLike | None = None,
+        context: ArrayLike | None = None,
         pairs: Any = None,
         pair_weight: ArrayLike | None = None,
         pair_margin: ArrayLike | None = None,
@@ -199,7 +201,8 @@ n_features_in_, feature_names_in_
         ----------
         X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
             The documents; NaN is allowed in a matrix or data frame.
-        y, qid, group, sample_weight, query_weight, propensity, pairs, pair_weight, pair_margin
+        y, qid, group, sample_weight, query_weight, propensity, position, context, pairs, \
+pair_weight, pair_margin
             As in :meth:`RankSVM.fit`. Knots and scales ignore weights.
 
         Returns
@@ -211,6 +214,7 @@ n_features_in_, feature_names_in_
         seed = check_seed(self.random_state)
         labels, group = labels_or_zeros(pairs, X, y, qid, group)
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
+        weights |= {"position": position, "context": context}
         given = additive_input(X, y=labels, qid=qid, group=group, **weights, n_jobs=self.n_jobs)
         model = fit_additive(
             given.data,
@@ -222,7 +226,7 @@ n_features_in_, feature_names_in_
         for k, texts in given.texts.items():
             model.curves[k] = model.curves[k]._replace(categories=tuple(texts))
         self._take_over(model, features_of(given.data))
-        remember_columns(self, y, qid, sample_weight, query_weight)
+        remember_columns(self, y, qid, *weights.values())
         warn_of(empty_message(model, parameters))
         return self
 

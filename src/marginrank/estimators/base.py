@@ -60,7 +60,14 @@ from marginrank.models.kernel_model import KernelModel
 
 # Fields of a FitReport that become attributes, with an underscore at the end.
 REPORTED: tuple[str, ...] = ("objective", "gap", "stop_reason", "n_iter", "n_pairs", "history")
-REPORTED += ("n_rounds", "C", "smoothness", "support_pairs")  # if not None
+REPORTED += (
+    "n_rounds",
+    "C",
+    "smoothness",
+    "support_pairs",
+    "position_effect",
+    "contexts",
+)  # if not None
 
 
 class BaseRanker(KeywordArguments, BaseEstimator):

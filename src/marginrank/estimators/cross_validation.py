@@ -225,10 +225,12 @@ def _documents(
     """Return the queries, and the rows that estimators are fitted to."""
     if isinstance(X, RankingData):
         check_beside_data(y=y, qid=qid, sample_weight=sample_weight)
-        if X.cost is not None:
-            raise ValueError(
-                "X.cost is set, but cross_validate_ranking does not support costs; use RankSVMCV."
-            )
+        for name in ("cost", "position"):
+            if getattr(X, name) is not None:
+                raise ValueError(
+                    f"X.{name} is set, but cross_validate_ranking does not support it; use "
+                    "RankSVMCV."
+                )
         grouped, features, labels = X, X.X, X.y
     else:
         features, labels = indexable(X, y)

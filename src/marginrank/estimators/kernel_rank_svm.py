@@ -216,8 +216,10 @@ n_features_in_, feature_names_in_
         self._require_model()
         self._parameters()  # raises if set_params has set a wrong value since the fit
         settled = {"gamma": self._fitted_kernel().gamma, "scale": self._scale()}
+        parameters = self.get_params(deep=False) | settled
+        del parameters["device"]  # of a fit, not of a model
         return KernelModel(
-            parameters=self.get_params(deep=False) | settled,
+            parameters=parameters,
             dual_coef=self.dual_coef_,
             landmark_rows=self.landmark_rows_,
             landmarks=self.landmarks_,

@@ -40,10 +40,13 @@ def _by_role(
     group: Any = None,
     sample_weight: Any = None,
     query_weight: Any = None,
+    position: Any = None,
+    context: Any = None,
     **pairs: Any,
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Return the arguments about queries, about weights, and about pairs."""
+    """Return the arguments about queries, about weights and positions, and about pairs."""
     weights = {"sample_weight": sample_weight, "query_weight": query_weight}
+    weights |= {"position": position, "context": context}
     return {"qid": qid, "group": group}, weights, pairs
 
 
@@ -136,6 +139,12 @@ class RankSVM(BatchRanker):
     support_pairs_ : int
         Number of support pairs: pairs inside their margin, whatever their weight. The weights
         depend on no other pair. A loaded model does not have it.
+    position_effect_ : ndarray of shape (n_positions,) or (n_contexts, n_positions)
+        Effect of each position on the score of a click, if `position` was passed to :meth:`fit`.
+        Positions from the 20th on share the last effect. NaN for a position without documents. A
+        loaded model does not have it.
+    contexts_ : ndarray of shape (n_contexts,)
+        The contexts in the order of the rows of ``position_effect_``, if `context` was passed.
     n_rounds_ : int
         Number of problems that were solved, if `objective` is not "pairs". Objective, gap and stop
         reason are of the problem whose weights were kept; iterations and history are of all.
@@ -206,6 +215,8 @@ class RankSVM(BatchRanker):
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
         propensity: ArrayLike | None = None,
+        position: ArrayLike | None = None,
+        context: ArrayLike | None = None,
         pairs: Any = None,
         pair_weight: ArrayLike | None = None,
         pair_margin: ArrayLike | None = None,
@@ -234,7 +245,16 @@ class RankSVM(BatchRanker):
             Weights of the queries in order of first appearance, or repeated for each document.
         propensity : array-like of shape (n_documents,), optional
             Probability that a document was examined, for click data: the weight of a pair is
-            divided by the propensity of its preferred document.
+            divided by the propensity of its preferred document. If labels are 0 and 1, a click
+            competes with all other documents of its list, clicked or not (Joachims et al., 2017),
+            unless `pair_cost` or `margin` is given.
+        position : array-like of shape (n_documents,), optional
+            Position at which a document was shown, 1 for the top, if y are clicks and qid are
+            sessions. The fit then has one effect per position, beside the weights, and reports it
+            as ``position_effect_``; predictions do not use it. See docs/clicks.md.
+        context : array-like of shape (n_documents,), optional
+            Layout, device or trust level under which a document was shown, an integer or string.
+            Each context has its own effects of positions.
         pairs : array-like of shape (n_pairs, 2), sparse matrix or PairList, optional
             Learn from these pairs of documents of one query, instead of labels: row numbers, the
             preferred one first; or a sparse matrix of shape (n_pairs, n_documents) with a 1 for the
@@ -262,11 +282,14 @@ class RankSVM(BatchRanker):
             group=group,
             sample_weight=sample_weight,
             query_weight=query_weight,
+            position=position,
+            context=context,
             propensity=propensity,
             pairs=pairs,
             pair_weight=pair_weight,
             pair_margin=pair_margin,
         )
+        weights |= {"position": position, "context": context}
         self._fit(X, y, **queries, memory_limit=memory_limit, weights=weights, pairs=pairs_given)
         return self
 

@@ -36,6 +36,8 @@ class SearchRanker(BaseRanker):
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
+        position: ArrayLike | None = None,
+        context: ArrayLike | None = None,
     ) -> Self:
         """Search the parameters, and fit all data with the best ones.
 
@@ -43,6 +45,9 @@ class SearchRanker(BaseRanker):
         ----------
         X, y, qid, group, sample_weight, query_weight
             As in :meth:`RankSVM.fit` or :meth:`AdditiveRankSVM.fit`. The metric is not weighted.
+        position, context
+            As in :meth:`RankSVM.fit`. The clicks of a fold are then scored with the effects of
+            their positions, because clicks depend on both.
 
         Returns
         -------
@@ -54,7 +59,8 @@ class SearchRanker(BaseRanker):
         space = self._space()
         seed = check_seed(self.random_state)
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
-        given = {"y": y, "qid": qid, "group": group, **weights}
+        shown = {"position": position, "context": context}
+        given = {"y": y, "qid": qid, "group": group, **weights, **shown}
         data, space = self._documents(X, given, space)
         self._search(data, space, seed)
         set_features(self, features_of(data))

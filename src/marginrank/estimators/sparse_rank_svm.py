@@ -78,7 +78,7 @@ class SparseRankSVM(BatchRanker):
     gap_ : float
         Certified upper bound on F(w) − F*, by Fenchel duality.
     scale_, stop_reason_, n_iter_, n_rounds_, history_, n_pairs_, support_pairs_, \
-n_features_in_, feature_names_in_
+position_effect_, contexts_, n_features_in_, feature_names_in_
         As in :class:`~marginrank.RankSVM`.
 
     See Also
@@ -143,13 +143,15 @@ n_features_in_, feature_names_in_
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
+        position: ArrayLike | None = None,
+        context: ArrayLike | None = None,
         memory_limit: int | float | str | None = None,
     ) -> Self:
         """Fit the weights.
 
         Parameters
         ----------
-        X, y, qid, group, sample_weight, query_weight, memory_limit
+        X, y, qid, group, sample_weight, query_weight, position, context, memory_limit
             As in :meth:`RankSVM.fit`.
 
         Returns
@@ -163,7 +165,12 @@ n_features_in_, feature_names_in_
             qid=qid,
             group=group,
             memory_limit=memory_limit,
-            weights={"sample_weight": sample_weight, "query_weight": query_weight},
+            weights={
+                "sample_weight": sample_weight,
+                "query_weight": query_weight,
+                "position": position,
+                "context": context,
+            },
             pairs={},
         )
         warn_of(empty_message(self.coef_, parameters))

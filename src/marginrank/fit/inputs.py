@@ -12,7 +12,7 @@ from marginrank._utils.memory import available_memory, parse_bytes, private_memo
 from marginrank._utils.optional import require
 from marginrank._utils.parameters import Mention, Message, ParameterError, Wording, given
 from marginrank._utils.threads import effective_threads
-from marginrank._utils.types import Floats
+from marginrank._utils.types import Booleans, Floats
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
 from marginrank.data.store.stored_features import StoredFeatures
@@ -281,7 +281,9 @@ def choose_pairs(
         Pairs of rows of X, instead of the pairs that the labels imply. Documents without a pair of
         positive weight are dropped.
     propensity : ndarray of shape (n_documents,), optional
-        The weight of each pair is divided by the propensity of its preferred document.
+        The weight of each pair is divided by the propensity of its preferred document. If labels
+        are clicks, 0 or 1, every click competes with all other documents of its query, clicked or
+        not (Joachims et al., 2017), unless pairs have costs or margins by label.
     labels : ndarray, optional
         The distinct labels of all documents, if the data are a part of them; for `pair_cost` and
         `margin`.
@@ -299,6 +301,10 @@ def choose_pairs(
         _check_labels(pair_cost, margin, propensity, data.cost)
         listed = ListedPairs.from_data(data, pairs, margins=None, threads=threads)
         return Preferences(listed, loss if pairs.margin is None else loss.shifted(-loss.margin))
+    is_unit = isinstance(margin, str) and margin == "unit"
+    clicks = None
+    if propensity is not None and is_unit and factors is None and pair_cost is None:
+        clicks = clicks_of(data)
     if factors is None and pair_cost is not None:
         factors = pair_factors(pair_cost, data.y, data.qid, labels)
     if propensity is not None:
@@ -311,7 +317,6 @@ def choose_pairs(
     elif data.cost is not None:
         factors = with_preferred(factors, data.cost)
     margins = label_margins = None
-    is_unit = isinstance(margin, str) and margin == "unit"
     if takes_two_labels(margin):
         label_margins = LabelMargins.of_labels(margin, data.y, labels)
     elif not is_unit:
@@ -326,7 +331,30 @@ def choose_pairs(
         label_margins=label_margins,
         threads=threads,
     )
+    if clicks is not None:
+        chosen = chosen.by_click(clicks)
     return Preferences(chosen, loss if is_unit else loss.shifted(-loss.margin))
+
+
+def clicks_of(data: RankingData) -> Booleans | None:
+    """Return the clicked documents, in document order, if labels are clicks and queries have two.
+
+    With one click per query, the click competes with all other documents anyway.
+    """
+    clicked = data.queries.grouped(data.y) == 1
+    if not np.isin(data.y, (0, 1)).all():
+        return None
+    per_query = np.add.reduceat(clicked.astype(np.int64), data.queries.offsets[:-1])
+    return clicked if per_query.max() > 1 else None
+
+
+def check_one_click(data: RankingData, propensity: Floats | None, where: str) -> None:
+    """Raise ValueError if queries with two clicks and propensities are not in memory."""
+    if propensity is not None and clicks_of(data) is not None:
+        raise ValueError(
+            f"propensity with several clicks in a query is not supported {where}; fit in memory, "
+            "or repeat the query for each click."
+        )
 
 
 def _check_labels(

@@ -23,6 +23,7 @@ from marginrank._utils.types import Floats
 from marginrank._utils.user_warnings import warn_caller
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.linear import Parameters, fit_linear
+from marginrank.fit.positions import check_no_positions
 from marginrank.fit.scaling import find_scale, values_of
 from marginrank.models.kernel_model import KernelModel
 from marginrank.models.kernels import PRECOMPUTED, Kernel, Landmarks, as_float64
@@ -58,6 +59,7 @@ def fit_kernel(
             " cannot be combined with a precomputed kernel; scale the features before computing "
             "the kernel.",
         )
+    check_no_positions(data, "KernelRankSVM")
     kernel = kernel.with_gamma(data.n_features)
     scale = values_of(find_scale(data, parameters.scale))
     landmarks = choose_landmarks(kernel, data.X, n_components, seed, scale)

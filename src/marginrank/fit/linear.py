@@ -24,6 +24,7 @@ from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.inputs import (
     Preferences,
+    check_one_click,
     choose_pairs,
     facts_of,
     matrix_for,
@@ -31,7 +32,15 @@ from marginrank.fit.inputs import (
     no_weight,
     objective_on,
 )
-from marginrank.fit.rounds import Problems, Solution, Top, fit_in_rounds
+from marginrank.fit.positions import PositionTerm
+from marginrank.fit.rounds import (
+    Problems,
+    Solution,
+    Top,
+    check_ndcg_inputs,
+    check_not_ndcg,
+    fit_in_rounds,
+)
 from marginrank.fit.scaling import (
     Scale,
     find_linear_scale,
@@ -161,10 +170,13 @@ def fit_linear(
     the bytes that the process may use, X stays on disk, and `on_read` is called with the numbers of
     rows and bytes read. `tensor` is X, if it was passed as a tensor.
     """
-    check_ndcg_inputs(parameters, pairs, memory_limit)
+    check_ndcg_inputs(parameters.objective, pairs, memory_limit, data.position)
     _check_margin_memory(parameters.margin, memory_limit)
-    threads = effective_threads(parameters.n_jobs)
-    with matrix_for(data, parameters, memory_limit, on_read, tensor) as matrix:
+    if memory_limit is not None:
+        check_one_click(data, propensity, "with memory_limit")
+    threads, positions = effective_threads(parameters.n_jobs), PositionTerm.of(data)
+    with matrix_for(data, parameters, memory_limit, on_read, tensor) as features:
+        matrix = positions.beside(features)
         objective = make_objective(
             data, parameters, pairs=pairs, propensity=propensity, matrix=matrix
         )
@@ -176,14 +188,15 @@ def fit_linear(
             data,
             parameters,
             objective,
-            partial(minimize, parameters=parameters, scale=scale, seed=seed),
+            partial(minimize, parameters=parameters, scale=positions.scaled(scale), seed=seed),
             lambda w: data.matrix.dot(w, None, threads),
             propensity=propensity,
-            w0=w0,
+            w0=positions.start(w0),
             callback=callback,
         )
+    coef, report = positions.separate(w, report)
     return LinearModel(
-        coef=w,
+        coef=coef,
         parameters=recorded_parameters("RankSVM", parameters),
         feature_names=data.feature_names,
         report=report,
@@ -329,17 +342,6 @@ def _so_far(objective: Objective) -> SolverResult | None:
     )
 
 
-def check_ndcg_inputs(
-    parameters: PairParameters,
-    pairs: PairList | None = None,
-    memory_limit: int | None = None,
-) -> None:
-    """Raise ParameterError if an NDCG objective is combined with `pairs` or `memory_limit`."""
-    for name, value in {"pairs": pairs, "memory_limit": memory_limit}.items():
-        if value is not None:
-            check_not_ndcg(parameters.objective, name)
-
-
 def _check_margin_memory(margin: Any, memory_limit: int | None) -> None:
     """Raise ParameterError if margins of two labels, which take memory, meet a limit."""
     if memory_limit is not None and takes_two_labels(margin):
@@ -348,17 +350,6 @@ def _check_margin_memory(margin: Any, memory_limit: int | None) -> None:
             " of two labels cannot be combined with ",
             Mention("memory_limit"),
             "; use a preset or a callable of labels.",
-        )
-
-
-def check_not_ndcg(objective: str, other: str) -> None:
-    """Raise ParameterError if `objective` is NDCG, which cannot be combined with `other`."""
-    if ndcg_cutoff(objective) is not None:
-        raise ParameterError(
-            given("objective", objective),
-            " cannot be combined with ",
-            Mention(other),
-            "; drop one of them.",
         )
 
 

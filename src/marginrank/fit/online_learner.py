@@ -13,6 +13,7 @@ from marginrank._utils.types import Booleans, Floats
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.inputs import Preferences, choose_pairs, no_pairs, no_weight
+from marginrank.fit.positions import check_no_positions
 from marginrank.fit.scaling import Scale, ScaleSearch
 from marginrank.metrics import get_metric
 from marginrank.models.parameters import OnlineDeclaration
@@ -60,6 +61,7 @@ def _step_pairs(
     propensity: Floats | None,
 ) -> Preferences:
     """Return the pairs of `data`, with the weight of each query, and the loss."""
+    check_no_positions(data, "SGDRankSVM")
     chosen, loss = choose_pairs(
         data,
         get_loss(parameters.loss),

@@ -28,6 +28,7 @@ from marginrank._utils.types import Floats
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.linear import Parameters, make_objective, require_pairs
+from marginrank.fit.positions import check_no_positions
 from marginrank.fit.scaling import Scale, with_scale
 from marginrank.models.features import require_features
 from marginrank.models.linear_model import LinearModel
@@ -71,6 +72,12 @@ class FittedPoint(NamedTuple):
         propensity: Floats | None,
     ) -> "FittedPoint":
         """Return the objective of a fit at the weights of `model`; ValueError if not smooth."""
+        check_no_positions(data, "The influence of queries")
+        if model.report is not None and model.report.position_effect is not None:
+            raise ValueError(
+                "the influence of queries does not support a fit with position, which has effects "
+                "beside the weights; fit without position."
+            )
         parameters = _parameters_of(model)
         _check_supported(parameters)
         require_features(data.X, model.n_features)

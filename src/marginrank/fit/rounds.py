@@ -12,13 +12,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from marginrank._utils.parameters import Mention, ParameterError, given
 from marginrank._utils.types import Floats
+from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.inputs import Preferences
 from marginrank.metrics.cumulative_gain import discounts, ndcg
 from marginrank.metrics.options import exceeds
 from marginrank.metrics.ranking import Ranking
 from marginrank.models.fit_report import FitReport, Iteration, StopReason
+from marginrank.models.parameters import ndcg_cutoff
 from marginrank.objective.pair_weights import PairFactors, top_difference
 from marginrank.solvers.result import Callback
 
@@ -27,6 +30,30 @@ Solution = tuple[Floats, FitReport]  # the weights are for the unscaled features
 MOST_ROUNDS = 10  # problems; most fits end before, by PATIENCE
 PATIENCE = 3  # stop after this many problems in a row without a better ranking
 CUT_SHORT = (StopReason.INTERRUPTED, StopReason.FAILED)
+
+
+def check_ndcg_inputs(
+    objective: str,
+    pairs: PairList | None = None,
+    memory_limit: int | None = None,
+    position: Any = None,
+) -> None:
+    """Raise ParameterError if an NDCG objective is combined with an input it does not support."""
+    given_inputs = {"pairs": pairs, "memory_limit": memory_limit, "position": position}
+    for name, value in given_inputs.items():
+        if value is not None:
+            check_not_ndcg(objective, name)
+
+
+def check_not_ndcg(objective: str, other: str) -> None:
+    """Raise ParameterError if `objective` is NDCG, which cannot be combined with `other`."""
+    if ndcg_cutoff(objective) is not None:
+        raise ParameterError(
+            given("objective", objective),
+            " cannot be combined with ",
+            Mention(other),
+            "; drop one of them.",
+        )
 
 
 class Problems(NamedTuple):

@@ -14,13 +14,14 @@ from marginrank.data.ranking_data import RankingData
 from marginrank.fit.inputs import matrix_for
 from marginrank.fit.linear import (
     PairParameters,
-    check_ndcg_inputs,
     check_start,
     make_objective,
     minimize,
     require_pairs,
     solve_in_rounds,
 )
+from marginrank.fit.positions import PositionTerm
+from marginrank.fit.rounds import check_ndcg_inputs
 from marginrank.fit.scaling import Scale, blaming_features, find_linear_scale, values_of, with_scale
 from marginrank.models.linear_model import LinearModel
 from marginrank.models.parameters import DeviceDeclaration, SparseDeclaration, recorded_parameters
@@ -96,8 +97,10 @@ def fit_sparse(
     tensor: Any = None,
 ) -> LinearModel:
     """Fit a sparse linear model; see :func:`~marginrank.fit.linear.fit_linear`."""
-    check_ndcg_inputs(parameters, memory_limit=memory_limit)
-    with matrix_for(data, parameters, memory_limit, on_read, tensor) as matrix:
+    check_ndcg_inputs(parameters.objective, None, memory_limit, data.position)
+    positions = PositionTerm.of(data)
+    with matrix_for(data, parameters, memory_limit, on_read, tensor) as features:
+        matrix = positions.beside(features)
         objective = make_objective(data, parameters, matrix=matrix)
         require_pairs(objective, data)
         check_start(w0)
@@ -106,19 +109,20 @@ def fit_sparse(
         chosen = parameters
         if parameters.chooses_C:
             with blaming_features(C=None):
-                chosen = with_default_C(parameters, objective, scale)
+                chosen = with_default_C(parameters, objective.on(features), scale)
                 objective = make_objective(data, chosen, matrix=matrix)
         w, report = solve_in_rounds(
             data,
             chosen,
             objective,
-            partial(minimize, parameters=chosen, scale=scale, seed=seed),
+            partial(minimize, parameters=chosen, scale=positions.scaled(scale), seed=seed),
             lambda w: data.matrix.dot(w, None, objective.threads),
-            w0=w0,
+            w0=positions.start(w0),
             callback=callback,
         )
+    coef, report = positions.separate(w, report)
     return LinearModel(
-        coef=w,
+        coef=coef,
         parameters=recorded_parameters("SparseRankSVM", parameters),
         feature_names=data.feature_names,
         report=replace(report, C=chosen.C),

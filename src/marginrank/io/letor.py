@@ -355,6 +355,8 @@ def dump_letor(data: RankingData, path: Path, *, zero_based: bool = False) -> No
         raise ValueError(
             f"{os.fspath(path)}: text cannot hold weights; convert to a store or a table."
         )
+    if data.position is not None:
+        raise ValueError(f"{os.fspath(path)}: text cannot hold positions; convert to a store.")
     if data.y.dtype != np.float64:
         raise ValueError(
             f"{os.fspath(path)}: text cannot hold labels as large as {np.max(data.y)} exactly; "

@@ -17,8 +17,14 @@ from marginrank._utils.memory import gigabytes
 from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.frames import from_frame
-from marginrank.data.queries import Documents, Grouping, Queries, group_rows, numbered
-from marginrank.data.ranking_data import RankingData
+from marginrank.data.queries import (
+    Documents,
+    Grouping,
+    Queries,
+    group_rows,
+    numbered,
+    weights_by_query,
+)
 from marginrank.data.store.feature_rows import Entries, FeatureRows
 from marginrank.data.store.store import (
     DataParts,
@@ -289,7 +295,7 @@ class _Spill:
         )
         if "query_weight" not in arrays:
             return parts
-        weights = RankingData._from_parts(parts)._by_query(arrays.array("query_weight"))
+        weights = weights_by_query(arrays.array("query_weight"), parts.queries)
         return parts._replace(query_weight=weights)
 
     def _features(self, layout: str) -> FeatureRows:

@@ -119,6 +119,8 @@ def write_frame(
     check_label_width(data.y, path)
     if data.cost is not None:
         raise ValueError(f"{path}: a table cannot hold costs; write a store or LETOR text.")
+    if data.position is not None:
+        raise ValueError(f"{path}: a table cannot hold positions; write a store.")
     require_memory(
         COLUMN_BYTES * data.n_features,
         f"{path}: a table of {data.n_features} columns",

@@ -1,11 +1,14 @@
 """FitReport, the result of a fit of any learner; its history, warnings and log lines."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
+from numpy.typing import NDArray
+
 from marginrank._utils.parameters import Mention, Message
+from marginrank._utils.types import Floats
 
 
 class StopReason(Enum):
@@ -118,6 +121,10 @@ class FitReport:
     without_effect : tuple of int
         Features that are constant within every query, so no pair depends on them; empty if the
         features were not scaled.
+    position_effect : ndarray or None
+        Effect of each position on the score of a click, or one row of effects per context.
+    contexts : ndarray or None
+        The contexts, in the order of these rows.
     stream : StreamFacts or None
         Reads from disk, if X was not in memory.
     error : OSError or None
@@ -142,6 +149,8 @@ class FitReport:
     note: str | None = None
     support_pairs: int | None = None
     loss_error: float | None = None
+    position_effect: Floats | None = field(default=None, compare=False)
+    contexts: NDArray[Any] | None = field(default=None, compare=False)
 
 
 def report_of(model: Any) -> FitReport:

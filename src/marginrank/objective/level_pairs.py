@@ -94,6 +94,22 @@ class LevelPairs(PairSet):
             queries=queries,
         )
 
+    def by_click(self, clicked: Booleans) -> Self:
+        """Return one query per clicked document, which is preferred to all others of its query.
+
+        `clicked` is in document order. The queries share rows of X.
+        """
+        clicks = np.flatnonzero(clicked)
+        query = self.queries.query_of_document[clicks]
+        sizes = self.queries.sizes[query]
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        shift = np.repeat(self.queries.offsets[query] - offsets[:-1], sizes)
+        documents = np.arange(offsets[-1]) + shift
+        labels = (documents == np.repeat(clicks, sizes)).astype(np.float64)
+        rows = documents if self.queries.rows is None else self.queries.rows[documents]
+        queries = Queries.from_labels(labels, offsets, rows, self.threads)
+        return replace(self._with(queries, documents), query_weight=self.query_weight[query])
+
     @property
     def documents(self) -> Documents:
         return self.queries

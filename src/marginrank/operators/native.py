@@ -1,10 +1,12 @@
 """The native backend: C++ kernels on arrays in memory; scores are NumPy vectors."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, cast
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, cast
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from marginrank import _core
 from marginrank._utils.types import Floats, Integers
@@ -43,13 +45,30 @@ def as_native(X: Any) -> "NativeMatrix":
     return NativeMatrix(X, as_matrix(X))
 
 
+class Categories(NamedTuple):
+    """A categorical feature: the number of the category of each row, and the number of all."""
+
+    codes: NDArray[np.uint16]
+    n: int
+
+    def beside(self, X: Any, rows: Integers) -> Any:
+        """Return some rows of X with one more column per category, as a copy."""
+        unit = np.ones(rows.size, dtype=X.dtype)
+        at = np.arange(rows.size), self.codes[rows].astype(np.int64)
+        columns = sp.csr_array((unit, at), shape=(rows.size, self.n))
+        if sp.issparse(X):
+            return sp.csr_array(sp.hstack([X[rows], columns]))
+        return np.hstack([X[rows], columns.toarray()])
+
+
 @dataclass(frozen=True)
 class NativeMatrix(Matrix):
     """An array or CSR matrix, and the kernels' view of all or some of its columns."""
 
     X: Any
     view: _core.Matrix
-    columns: Integers | None = None  # of X that are in the view; None for all
+    columns: Integers | None = None  # of X and the categories that are in the view; None for all
+    categories: Categories | None = None  # one more column each, behind the columns of X
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -64,14 +83,20 @@ class NativeMatrix(Matrix):
 
     def restrict(self, columns: Integers, threads: int) -> "NativeMatrix":
         kept = columns if self.columns is None else self.columns[columns]
-        return NativeMatrix(self.X, self.view.take_columns(columns, threads), kept)
+        return replace(self, view=self.view.take_columns(columns, threads), columns=kept)
+
+    def with_categories(self, codes: NDArray[np.uint16], n: int) -> "NativeMatrix":
+        """Return X with one more column per category, without a copy of X."""
+        return replace(self, view=self.view.coded(codes, n), categories=Categories(codes, n))
 
     def arranged(self, pairs: PairCounts) -> PairCounts:
         return cast(PairSet, pairs).bundled()
 
     def rows(self, rows: Integers) -> Rows:
         columns = np.arange(self.n_features) if self.columns is None else self.columns
-        return Rows(self.X, rows, columns)
+        if self.categories is None:
+            return Rows(self.X, rows, columns)
+        return Rows(self.categories.beside(self.X, rows), np.arange(rows.size), columns)
 
     def design(self, pairs: PairCounts, threads: int) -> "NativeDesign":
         return NativeDesign(self, cast(PairSet, pairs), threads)
@@ -205,7 +230,8 @@ class NativeDesign(Design):
         # Each document of a dense matrix is in one pair.
         pairs, X = self.pairs, self.matrix.X
         listed = isinstance(pairs, ListedPairs) and 2 * len(pairs.pairs) == pairs.n_documents
-        return listed and isinstance(X, np.ndarray) and self.matrix.columns is None
+        is_whole = self.matrix.columns is None and self.matrix.categories is None
+        return listed and isinstance(X, np.ndarray) and is_whole
 
     def _blocks(self, loss: PairLoss, state: State) -> Iterator[tuple[Singles, Singles]]:
         # Rows of X and of AX, a few queries at a time.

@@ -140,6 +140,7 @@ def rows_of(data: RankingData, rows: Integers, *, n_jobs: int | None = None) -> 
     """Return the documents of these rows, with their queries, weights and feature names."""
     query_of_row = data.qid[rows]
     weight, query_weight, cost = data.sample_weight, data.query_weight, data.cost
+    position, context = data.position, data.context
     return RankingData(
         data.X[rows],
         data.y[rows],
@@ -147,6 +148,8 @@ def rows_of(data: RankingData, rows: Integers, *, n_jobs: int | None = None) -> 
         sample_weight=None if weight is None else weight[rows],
         query_weight=None if query_weight is None else query_weight[query_of_row],
         cost=None if cost is None else cost[rows],
+        position=None if position is None else position[rows],
+        context=None if context is None else context[rows],
         feature_names=data.feature_names,
         allow_nan=data.has_nan,
         n_jobs=n_jobs,

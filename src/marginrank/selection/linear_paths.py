@@ -17,6 +17,7 @@ from marginrank._utils.types import Booleans, Floats, Integers
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.inputs import matrix_on, objective_on
 from marginrank.fit.linear import Parameters, preferences_of, require_pairs
+from marginrank.fit.positions import PositionTerm, click_scores
 from marginrank.fit.scaling import (
     Scale,
     ScaleSearch,
@@ -98,7 +99,7 @@ class LinearLearner(PathLearner):
             objective = replace(problems.objective(0, 1.0), loss=LOSSES["squared_hinge"], ridge=0.0)
             share = GRID_SAMPLE / objective.n_active_documents
             objective = objective.sample(share, seed=0) if share < 1.0 else objective
-            curvature = objective.at_zero().hess_diag()
+            curvature = objective.at_zero().hess_diag()[: data.n_features]
         overflow = np.flatnonzero(~np.isfinite(curvature))
         if overflow.size:
             raise ValueError(
@@ -120,8 +121,8 @@ class LinearLearner(PathLearner):
     def predict(
         self, data: RankingData, model: Floats, rows: Integers | None, threads: int
     ) -> Floats:
-        """Return Xw."""
-        return data.matrix.dot(model, rows, threads)
+        """Return Xw, plus the effects of positions on clicks."""
+        return click_scores(data, model, rows, threads)
 
 
 LINEAR = LinearLearner()
@@ -156,15 +157,17 @@ class SharedProblems:
         self._parameters = parameters
         preferences = preferences_of(data, parameters)
         self._pairs = preferences.pairs
+        positions = PositionTerm.of(data)
         self._unscaled = objective_on(
             data,
             preferences,
             normalization=parameters.normalization,
             threads=threads,
-            matrix=matrix_on(data, parameters.device),
+            matrix=positions.beside(matrix_on(data, parameters.device)),
         )
         require_pairs(self._unscaled, data)
-        self._scales = [_scale_of(data, part.rows, parameters.scale) for part in parts]
+        scales = (_scale_of(data, part.rows, parameters.scale) for part in parts)
+        self._scales = [positions.scaled(scale) for scale in scales]
         self._reference = with_scale(self._unscaled, self._scales[0])
 
     def solve(self, Cs: Floats, seed: int) -> Iterator[PathModel]:

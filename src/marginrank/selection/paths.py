@@ -17,6 +17,7 @@ from marginrank._utils.types import Floats
 from marginrank.data.held_out import check_same_features, validation_data
 from marginrank.data.ranking_data import RankingData, as_ranking_data
 from marginrank.fit.linear import Parameters, seed_from
+from marginrank.fit.positions import check_no_positions
 from marginrank.fit.scaling import Scale, effect_message, values_of, without_effect
 from marginrank.fit.sparse import SparseParameters
 from marginrank.metrics.names import Metric
@@ -368,6 +369,7 @@ def fit_path(
     `held_out`, with the features of `data`, is scored with each model. `grid` is ascending; None
     for the learner's default grid of `n_points`.
     """
+    check_no_positions(data, "A path")
     space = SearchSpace(parameters, {}, grid, n_points, learner, search_tol=parameters.tol)
     scorer = SplitScorer([Split(None, held_out)], metric, parameters.n_jobs, learner)
     search = Search(data, space, scorer, seed)

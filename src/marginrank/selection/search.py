@@ -17,6 +17,7 @@ from marginrank._utils.parameters import Mention, ParameterError, check_choice, 
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.held_out import check_same_features
 from marginrank.data.ranking_data import RankingData
+from marginrank.fit.positions import check_no_positions
 from marginrank.fit.scaling import Scale, blaming_features
 from marginrank.metrics.names import Metric
 from marginrank.metrics.options import exceeds
@@ -264,6 +265,8 @@ def run_search(
         raise ParameterError(needs, " requires folds and cannot be combined with ", other, ".")
     if is_loo:  # the learner scores each query without it
         space, validation = replace(space, learner=leave_one_out_learner(space.learner)), data
+    elif validation is not None:
+        check_no_positions(validation, "Validation data")
     check_same_features(validation, data.n_features, data.feature_names)
     folds = [] if validation is not None else folds_of(data, cv, seed)
     splits = fold_splits(data, folds) if validation is None else [Split(None, validation)]

@@ -12,7 +12,9 @@ from marginrank._utils.threads import serial_blas
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.inputs import matrix_on
-from marginrank.fit.linear import check_not_ndcg, make_objective, require_pairs
+from marginrank.fit.linear import make_objective, require_pairs
+from marginrank.fit.positions import PositionTerm, click_scores
+from marginrank.fit.rounds import check_not_ndcg
 from marginrank.fit.scaling import Scale, find_linear_scale, with_scale
 from marginrank.fit.sparse import SparseParameters, first_C, first_radius
 from marginrank.models.fit_report import StopReason
@@ -57,7 +59,7 @@ class SparseLearner(PathLearner):
                 train = rows_of(data, rows, n_jobs=parameters.n_jobs)
                 own = replace(parameters, pair_cost=cost_by_label(parameters.pair_cost, data.y))
             with serial_blas():
-                objective, scale = self._objective(train, own)
+                objective, scale = self._objective(train, own, PositionTerm.of(train))
                 for step, result in enumerate(self.walk(objective, own, values, seed)):
                     model = sp.csr_array(result.w[None, :])
                     if scale is not None:
@@ -75,7 +77,9 @@ class SparseLearner(PathLearner):
         check_integer("n_points", n_points, at_least=1)
         train = data if rows is None else rows_of(data, rows, n_jobs=parameters.n_jobs)
         with serial_blas():
-            objective, _ = self._objective(train, replace(parameters, device=None))
+            # The effects of positions must not decide on the grid.
+            without = PositionTerm(None, data.n_features)
+            objective, _ = self._objective(train, replace(parameters, device=None), without)
             if self.parameter == "radius":
                 first = first_radius(objective, positive=parameters.positive)
             else:
@@ -91,8 +95,8 @@ class SparseLearner(PathLearner):
         return np.geomspace(first, SPAN * first, n_points)
 
     def predict(self, data: RankingData, model: Any, rows: Integers | None, threads: int) -> Floats:
-        """Return the scores Xw of all documents, or of these rows."""
-        return data.matrix.dot(np.ravel(model.toarray()), rows, threads)
+        """Return the scores Xw, plus the effects of positions on clicks."""
+        return click_scores(data, np.ravel(model.toarray()), rows, threads)
 
     def with_value(self, parameters: SparseParameters, value: float) -> SparseParameters:
         """Return the parameters with C or radius set to `value`."""
@@ -114,14 +118,14 @@ class SparseLearner(PathLearner):
             yield result if self.parameter == "radius" else result.times(float(value))
 
     def _objective(
-        self, data: RankingData, parameters: SparseParameters
+        self, data: RankingData, parameters: SparseParameters, positions: PositionTerm
     ) -> tuple[Objective, Scale | None]:
         """Return the loss on scaled features, with a weight of 1, and the scale."""
         check_not_ndcg(parameters.objective, "path")
-        matrix = matrix_on(data, parameters.device)
+        matrix = positions.beside(matrix_on(data, parameters.device))
         objective = make_objective(data, replace(parameters, C=None), matrix=matrix)
         require_pairs(objective, data)
-        scale = find_linear_scale(data, parameters.scale)
+        scale = positions.scaled(find_linear_scale(data, parameters.scale))
         return with_scale(objective, scale), scale
 
     def _regularizer(self, parameters: SparseParameters, value: float) -> L1Regularizer:

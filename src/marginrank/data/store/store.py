@@ -43,7 +43,8 @@ GIVE = "pass a folder written by RankingData.save"
 FEATURES = {"dense": ("X",), "packed": ("X",), "csr": ("data", "indices", "indptr")}
 GROUPING = ("offsets", "rows", "level", "n_levels", "n_pairs", "n_adjacent_pairs")
 TEXTS = ("comments", "comments_offsets")
-OTHERS = ("y", "query_ids", "sample_weight", "query_weight", "cost", *GROUPING, *TEXTS)
+WEIGHTS = ("sample_weight", "query_weight", "cost")
+OTHERS = ("y", "query_ids", *WEIGHTS, "position", "context", *GROUPING, *TEXTS)
 FILES = {f"{name}.npy" for names in (*FEATURES.values(), OTHERS) for name in names} | {MANIFEST}
 
 
@@ -59,6 +60,8 @@ class DataParts(NamedTuple):
     feature_names: list[str] | None
     comments: Sequence[str] | None
     cost: Floats | None = None
+    position: Integers | None = None
+    context: NDArray[Any] | None = None
     stored: StoredFeatures | None = None  # X on disk, if it comes from a store
     has_nan: bool = False
 
@@ -230,6 +233,8 @@ class _Store:
             feature_names=self._feature_names,
             comments=comments,
             cost=self._weights("cost", n_documents),
+            position=self._positions(n_documents),
+            context=self._array("context", n_documents) if "context" in self._files else None,
             stored=stored,
         )
         if exact_sum(queries.n_pairs) != self._counts["pairs"]:
@@ -328,6 +333,14 @@ class _Store:
         if self._verify and not ((weights >= 0) & np.isfinite(weights)).all():
             raise self._damaged(f"{name}.npy", "a weight is negative or not finite")
         return weights
+
+    def _positions(self, n_documents: int) -> Integers | None:
+        if "position" not in self._files:
+            return None
+        position = self._array("position", n_documents, [np.int64])
+        if self._verify and not (position >= 1).all():
+            raise self._damaged("position.npy", "a position is below 1")
+        return position
 
     def _queries(self, n_documents: int, n_queries: int) -> Queries:
         offsets = self._array("offsets", n_queries + 1, [np.int64])

@@ -23,6 +23,7 @@ from marginrank.data.store.store import (
     MANIFEST,
     TEXTS,
     VERSIONS,
+    WEIGHTS,
     DataParts,
     Path,
     encode_texts,
@@ -77,10 +78,11 @@ def write_parts(data: DataParts, folder: str, *, packed: bool, grouped: bool) ->
         array = getattr(data.queries, name)
         if array is not None and not (grouped and name == "rows"):
             files[name] = _write_array(folder, name, array)
-    for name, by in (("sample_weight", order), ("cost", order), ("query_weight", None)):
-        weights = getattr(data, name)
-        if weights is not None:
-            files[name] = _write_array(folder, name, weights, by)
+    for name in (*WEIGHTS, "position", "context"):
+        values = getattr(data, name)
+        if values is not None:
+            by = None if name == "query_weight" else order
+            files[name] = _write_array(folder, name, values, by)
     if data.comments is not None:
         files |= _write_texts(data.comments, order, folder)
     layout = "packed" if columns else "csr" if rows.indptr is not None else "dense"

@@ -73,8 +73,7 @@ class Factorized(Preconditioner):
 
     def solve(self, v: Floats) -> Floats:
         # cho_solve makes the same call, and takes longer to get there than a small system.
-        lower, is_lower = self._factor
-        solution: Floats = self._scale * dpotrs(lower, self._scale * v, lower=is_lower)[0]
+        solution: Floats = self._scale * dpotrs(self._factor[0], self._scale * v, lower=True)[0]
         return solution
 
     def hidden_by(self, errors: Floats) -> float:

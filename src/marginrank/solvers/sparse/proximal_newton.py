@@ -308,7 +308,8 @@ def _added_curvature(point: L1Point) -> Floats:
     zero = point.objective.with_loss(LOSSES["squared_hinge"]).at_zero()
     violation = point.composite.regularizer.violation(point.w, point.base.gradient)
     far = np.sqrt(violation / max(float(np.max(np.abs(zero.gradient))), violation, TINY))
-    return LEAST_CURVATURE * max(far, NEAR) * zero.hess_diag()
+    added: Floats = LEAST_CURVATURE * max(far, NEAR) * zero.hess_diag()
+    return added
 
 
 def _advance(point: L1Point, u: Floats, *, to_tighten: bool = False) -> L1Point | None:

@@ -1,0 +1,180 @@
+"""Learning from simulated clicks: the table of docs/clicks.md.
+
+    MARGINRANK_DATA=folder python benchmarks/clicks.py [--only NAME …] [--quick] [--no-lightgbm]
+    python benchmarks/clicks.py --cost
+
+Each set is divided into five folds by query. Sessions show the ten best documents by one feature,
+the one that ranks better than three quarters of the features. Clicks follow the position-based
+model with the bias exponents 0.5, 1 and 1.5, and three seeds. Every learner gets the same clicks
+and the same parameters; NDCG@10 is by the labels of the held-out fold. "recovered" is the share of
+the difference between naive clicks and full labels. --quick has one fold and one seed. --cost
+measures what positions add to a fit.
+"""
+
+import argparse
+import os
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from ndcg import data_sets
+
+from marginrank import ClickLog, RankingData, RankSVM, make_clicks, make_ranking, rank_features
+from marginrank.metrics import ndcg
+
+SETS = ("MQ2008", "OHSUMED", "MSLR")
+EXPONENTS = (0.5, 1.0, 1.5)
+FOLDS, SESSIONS_PER_QUERY = 5, 5
+C = 10.0
+Learner = Callable[[RankingData, ClickLog], Callable[[Any], Any]]
+
+
+def ranker() -> RankSVM:
+    """Return the learner, with the same parameters for all kinds of labels."""
+    return RankSVM(C=C, normalization="pairs", scale="standard", tol=1e-4)
+
+
+def naive(data: RankingData, log: ClickLog) -> Callable[[Any], Any]:
+    """Treat clicks as labels."""
+    return ranker().fit(data.X[log.document], log.click, qid=log.session).predict
+
+
+def weighted(data: RankingData, log: ClickLog) -> Callable[[Any], Any]:
+    """Divide by the true propensities."""
+    model = ranker()
+    model.fit(data.X[log.document], log.click, qid=log.session, propensity=log.propensity)
+    return model.predict
+
+
+def position(data: RankingData, log: ClickLog) -> Callable[[Any], Any]:
+    """Learn the effects of positions in the same fit."""
+    model = ranker()
+    model.fit(data.X[log.document], log.click, qid=log.session, position=log.position)
+    return model.predict
+
+
+def full(data: RankingData, _: ClickLog) -> Callable[[Any], Any]:
+    """Learn from the judgments."""
+    return ranker().fit(data).predict
+
+
+def boosted(debiased: bool) -> Learner:
+    """Return LightGBM's lambdarank, with or without its own debiasing."""
+
+    def fit(data: RankingData, log: ClickLog) -> Callable[[Any], Any]:
+        import lightgbm
+
+        sizes = np.bincount(log.session)
+        train = lightgbm.Dataset(
+            data.X[log.document],
+            log.click,
+            group=sizes[sizes > 0],
+            position=log.position - 1 if debiased else None,
+        )
+        options = {"objective": "lambdarank", "verbose": -1, "num_threads": 2, "num_leaves": 15}
+        booster = lightgbm.train({**options, "learning_rate": 0.05}, train, num_boost_round=100)
+        return booster.predict
+
+    return fit
+
+
+def shown_by(train: RankingData) -> Any:
+    """Return the scores of a single feature, better than three quarters of the features."""
+    ranking = rank_features(train.X, train.y, qid=train.qid)
+    j = ranking.order[len(ranking.order) // 4]
+    return ranking.direction[j] * train.X[:, j]
+
+
+def taken(data: RankingData, queries: Any) -> RankingData:
+    """Return the documents of some queries."""
+    rows = np.isin(data.qid, queries)
+    X = data.X.toarray() if hasattr(data.X, "toarray") else data.X
+    return RankingData(np.ascontiguousarray(X[rows]), data.y[rows], data.qid[rows])
+
+
+def values(data: RankingData, learners: dict[str, Learner], eta: float, quick: bool) -> Any:
+    """Return NDCG@10 by learner, fold and seed."""
+    order = np.random.default_rng(0).permutation(data.n_queries)
+    folds = np.array_split(order, FOLDS)
+    found: dict[str, list[float]] = {name: [] for name in learners}
+    for k in range(1 if quick else FOLDS):
+        test = taken(data, folds[k])
+        train = taken(data, np.concatenate([fold for j, fold in enumerate(folds) if j != k]))
+        for seed in range(1 if quick else 3):
+            log = make_clicks(
+                train.y,
+                qid=train.qid,
+                scores=shown_by(train),
+                n_sessions=SESSIONS_PER_QUERY * train.n_queries,
+                eta=eta,
+                random_state=seed,
+            )
+            for name, learn in learners.items():
+                scores = learn(train, log)(test.X)
+                found[name].append(float(ndcg(test.y, scores, qid=test.qid, k=10)))
+    return {name: np.array(found[name]) for name in found}
+
+
+def print_cost() -> None:
+    """Print processor time and passes over 240,000 × 136 features, with and without positions."""
+    X, y, qid = make_ranking(n_queries=12_000, docs_per_query=20, n_features=136, random_state=0)
+    click = (y > np.median(y)).astype(float)
+    shown = np.tile(np.arange(1, 21), 12_000)
+    for round_ in range(3):
+        for name, given in {"without": {}, "with": {"position": shown}}.items():
+            begin, cpu = time.perf_counter(), time.process_time()
+            model = RankSVM(C=1e-4).fit(X, click, qid=qid, **given)
+            print(
+                f"{round_} {name:8} {time.process_time() - cpu:6.2f} s of processors, "
+                f"{time.perf_counter() - begin:6.2f} s, {model.history_[-1].sweeps:5.1f} passes, "
+                f"{model.n_iter_} iterations, {model.stop_reason_.name}",
+                flush=True,
+            )
+
+
+def main() -> None:
+    """Print one line per set, exponent and learner."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="*", default=SETS)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--no-lightgbm", action="store_true")
+    parser.add_argument("--cost", action="store_true", help="measure the cost of positions")
+    options = parser.parse_args()
+    if options.cost:
+        print_cost()
+        return
+    warnings.filterwarnings("ignore")
+    learners: dict[str, Learner] = {
+        "naive clicks": naive,
+        "true propensities": weighted,
+        "position term": position,
+        "full labels": full,
+    }
+    if not options.no_lightgbm:
+        learners |= {"LightGBM, naive": boosted(False), "LightGBM, position": boosted(True)}
+    readers = dict(data_sets(Path(os.environ["MARGINRANK_DATA"])))
+    shares = []
+    for name in options.only:
+        data = readers[next(key for key in readers if key.lower().startswith(name.lower()[:4]))]()
+        for eta in EXPONENTS:
+            found = values(data, learners, eta, options.quick)
+            lost = np.mean(found["full labels"] - found["naive clicks"])
+            for learner, scores in found.items():
+                gain = scores - found["naive clicks"]
+                error = gain.std(ddof=1) / np.sqrt(gain.size) if gain.size > 1 else np.nan
+                share = np.mean(gain) / lost if lost > 0 else np.nan
+                if learner == "position term":
+                    shares.append(share)
+                print(
+                    f"{name:8} {eta:3.1f}  {learner:20} {scores.mean():.4f}  "
+                    f"{gain.mean():+.4f} ± {error:.4f}  recovered {share:+.2f}",
+                    flush=True,
+                )
+    print(f"recovered by the position term, mean: {np.nanmean(shares):+.2f}")
+
+
+if __name__ == "__main__":
+    main()

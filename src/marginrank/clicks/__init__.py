@@ -1,0 +1,1 @@
+"""Click logs: simulation, propensities of positions, and interleaving of two rankings."""

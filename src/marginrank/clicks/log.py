@@ -1,0 +1,98 @@
+"""ClickLog: documents that were shown in sessions, with their positions and clicks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginrank._utils.types import Floats, Integers
+
+
+@dataclass(frozen=True, eq=False)
+class ClickLog:
+    """One entry per document that was shown in a session, session by session.
+
+    Attributes
+    ----------
+    session : ndarray of int64
+        Number of the session.
+    query, document : ndarray
+        Ids of the query and of the document. In simulated logs, `document` is a row of X.
+    position : ndarray of int64
+        Position at which the document was shown, 1 for the top.
+    click : ndarray of float64
+        1 if the document was clicked, else 0.
+    propensity : ndarray of float64, or None
+        Probability that the position was examined, if it is known.
+
+    Examples
+    --------
+    >>> from marginrank import ClickLog
+    >>> log = ClickLog.of(session=[0, 0], query=["a", "a"], document=["x", "y"], position=[1, 2],
+    ...                   click=[0, 1])
+    >>> log.n_sessions, log.click.tolist()
+    (1, [0.0, 1.0])
+    """
+
+    session: Integers
+    query: NDArray[Any]
+    document: NDArray[Any]
+    position: Integers
+    click: Floats
+    propensity: Floats | None = None
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        session: Any,
+        query: Any,
+        document: Any,
+        position: Any,
+        click: Any,
+        propensity: Any = None,
+    ) -> ClickLog:
+        """Return a log of checked columns; raise ValueError if one is wrong."""
+        _, numbers = np.unique(np.asarray(session), return_inverse=True)
+        log = cls(
+            numbers.ravel().astype(np.int64),
+            np.asarray(query),
+            np.asarray(document),
+            np.asarray(position, dtype=np.int64),
+            np.asarray(click, dtype=np.float64),
+            None if propensity is None else np.asarray(propensity, dtype=np.float64),
+        )
+        log._check()
+        return log
+
+    @property
+    def n_sessions(self) -> int:
+        """Number of sessions."""
+        return int(self.session.max()) + 1
+
+    def _check(self) -> None:
+        for name in ("query", "document", "position", "click"):
+            shape = getattr(self, name).shape
+            if shape != self.session.shape:
+                raise ValueError(
+                    f"{name} has shape {shape} and needs {self.session.size} entries, one per "
+                    "document that was shown."
+                )
+        for name, bad, rule in (
+            ("position", self.position < 1, "positions start at 1"),
+            ("click", ~np.isin(self.click, (0.0, 1.0)), "clicks are 0 or 1"),
+        ):
+            if bad.any():
+                at = int(np.argmax(bad))
+                raise ValueError(f"{name}[{at}] is {getattr(self, name)[at]}; {rule}.")
+        order = np.lexsort((self.position, self.session))
+        same = (np.diff(self.session[order]) == 0) & (np.diff(self.position[order]) == 0)
+        if same.any():
+            at = order[int(np.argmax(same)) + 1]
+            raise ValueError(
+                f"position[{at}] is {self.position[at]}, as for another document of its session; "
+                "a position shows one document."
+            )

@@ -1,0 +1,121 @@
+"""Clicks that another ranking of the logged documents would have got, estimated from a log."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marginrank._utils.parameters import check_choice, check_number
+from marginrank._utils.types import Floats, Integers
+from marginrank._utils.user_warnings import warn_caller
+from marginrank.clicks.log import ClickLog
+from marginrank.clicks.propensities import Propensities
+from marginrank.data.validation import check_vector
+
+METHODS = ("ips", "snips", "dr")
+FEW_CLICKS = 100  # effective clicks below which an estimate is not worth much
+
+
+class ClickEstimate(NamedTuple):
+    """Expected clicks per session, with what the estimate rests on."""
+
+    value: float
+    standard_error: float
+    effective_clicks: float  # (Σ w)² / Σ w² over the clicks
+    clipped: float  # share of the documents whose weight was clipped
+    logged: float  # clicks per session in the log
+
+
+def estimate_clicks(
+    log: ClickLog,
+    scores: ArrayLike,
+    propensity: Propensities,
+    *,
+    method: str = "snips",
+    clip: float = 10.0,
+    relevance: ArrayLike | None = None,
+) -> ClickEstimate:
+    """Return the clicks per session if the documents were shown in the order of `scores`.
+
+    A click at position k has the weight w = p_r / p_k, where r is the position of the document in
+    the new order of its session and p are the propensities of positions.
+
+    Parameters
+    ----------
+    log : ClickLog
+        Sessions. Only documents that were shown are ranked.
+    scores : array-like of shape (n_shown,)
+        Scores of the ranking to evaluate, one per entry of the log.
+    propensity : Propensities
+        Propensities of positions, as from :func:`estimate_propensities`.
+    method : {"ips", "snips", "dr"}, default="snips"
+        "ips" sums w · click. "snips" also divides by the share of the weights that clipping left.
+        "dr" (doubly robust) sums p_r · g + w · (click − p_k · g) for the predicted relevance g, so
+        it is unbiased if g is right, whatever the clipping, or if nothing is clipped.
+    clip : float, default=10.0
+        Largest weight. Smaller values reduce the variance and add bias.
+    relevance : array-like of shape (n_shown,), optional
+        Predicted probability of a click on an examined document, for "dr".
+
+    Returns
+    -------
+    ClickEstimate
+        `value`, its `standard_error` over sessions, `effective_clicks`, the share `clipped`, and
+        `logged`, the clicks per session in the log. A warning says if the estimate rests on fewer
+        than 100 effective clicks.
+
+    Notes
+    -----
+    The position-based model is assumed: a click requires examination, which depends on the position
+    alone.
+
+    Examples
+    --------
+    >>> from marginrank import estimate_clicks, estimate_propensities, make_clicks, make_ranking
+    >>> X, y, qid = make_ranking(n_queries=50, docs_per_query=10, random_state=0)
+    >>> log = make_clicks(y, qid=qid, n_sessions=5000, random_state=0)
+    >>> found = estimate_clicks(log, y[log.document], estimate_propensities(log))
+    >>> found.value > found.logged
+    True
+    """
+    check_choice("method", method, METHODS)
+    check_number("clip", clip)
+    if (method == "dr") != (relevance is not None):
+        raise ValueError('relevance belongs to method="dr"; pass both or neither.')
+    values = check_vector(scores, "scores", log.click.size, "one per entry of the log")
+    new, old = (propensity.of(position) for position in (_ranks(log, values), log.position))
+    full = new / old
+    weight = np.minimum(full, clip)
+    terms = weight * log.click
+    if relevance is not None:
+        g = check_vector(relevance, "relevance", log.click.size, "one per entry of the log")
+        terms = new * g + weight * (log.click - old * g)
+    elif method == "snips":
+        terms = terms * (np.sum(new) / np.sum(weight * old))
+    per_session = np.bincount(log.session, terms, log.n_sessions)
+    own = weight[log.click > 0]
+    effective = float(np.sum(own) ** 2 / np.sum(own**2)) if own.size else 0.0
+    if effective < FEW_CLICKS:
+        warn_caller(
+            f"The estimate rests on {effective:.1f} effective clicks, fewer than {FEW_CLICKS}. "
+            "Collect more sessions, or evaluate a ranking that is closer to the logged one."
+        )
+    return ClickEstimate(
+        value=float(per_session.mean()),
+        standard_error=float(per_session.std(ddof=1) / np.sqrt(per_session.size)),
+        effective_clicks=effective,
+        clipped=float(np.mean(full > clip)),
+        logged=float(log.click.sum() / log.n_sessions),
+    )
+
+
+def _ranks(log: ClickLog, scores: Floats) -> Integers:
+    """Return the position of each document in the new order of its session, among its positions."""
+    # The documents of a session take its positions in the order of their scores.
+    by_score: Any = np.lexsort((log.position, -scores, log.session))
+    by_position = np.lexsort((log.position, log.session))
+    ranks = np.empty(scores.size, dtype=np.int64)
+    ranks[by_score] = log.position[by_position]
+    return ranks

@@ -1,0 +1,177 @@
+"""Propensities of positions, estimated from documents that were shown at several positions.
+
+Intervention harvesting (Agarwal et al., 2019): if a document of a query was shown at the positions
+k and k', its click rates there differ only by how often the positions are examined. A[k, k'] is the
+sum of click rates at k over all documents that were shown at both, and B[k, k'] their number.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from marginrank._utils.parameters import check_choice, check_integer
+from marginrank._utils.types import Floats, Integers
+from marginrank.clicks.log import ClickLog
+
+METHODS = ("pivot", "adjacent", "all_pairs")
+GROUPS = 20  # of queries that the jackknife leaves out, one by one
+MOST_POSITIONS = 200
+
+
+class Propensities(NamedTuple):
+    """Propensities of the positions 1, 2, …, relative to the first, with standard errors."""
+
+    propensity: Floats
+    standard_error: Floats
+
+    def of(self, position: Any) -> Floats:
+        """Return the propensity of each position; positions beyond the last one have its value."""
+        at = np.minimum(np.asarray(position, dtype=np.int64), self.propensity.size) - 1
+        found: Floats = np.minimum(self.propensity[at], 1.0)
+        return found
+
+
+def estimate_propensities(
+    log: ClickLog, method: str = "all_pairs", *, n_positions: int = 10
+) -> Propensities:
+    """Return the probability that each position is examined, relative to the first.
+
+    Parameters
+    ----------
+    log : ClickLog
+        Sessions in which documents of one query changed their positions: random swaps, several
+        rankers, or rankers that were replaced.
+    method : {"pivot", "adjacent", "all_pairs"}, default="all_pairs"
+        "pivot" compares each position with the first; "adjacent" compares neighbors and multiplies
+        the ratios; "all_pairs" is the maximum likelihood of all pairs of positions, which uses the
+        most data.
+    n_positions : int, default=10
+        Number of positions; documents below are ignored.
+
+    Returns
+    -------
+    Propensities
+        `propensity` and `standard_error`, a jackknife over groups of queries. ``of(position)`` are
+        values for :meth:`RankSVM.fit`.
+
+    Notes
+    -----
+    All methods assume that a click depends on the position only through examination, and that the
+    relevance of a document does not depend on when it was shown where. They do not hold for trust
+    bias or a cascade.
+
+    References
+    ----------
+    A. Agarwal, I. Zaitsev, X. Wang, C. Li, M. Najork and T. Joachims (2019). Estimating position
+    bias without intrusive interventions. WSDM.
+
+    Examples
+    --------
+    >>> from marginrank import estimate_propensities, make_clicks, make_ranking
+    >>> X, y, qid = make_ranking(n_queries=50, docs_per_query=10, random_state=0)
+    >>> log = make_clicks(y, qid=qid, n_sessions=20000, random_state=0)
+    >>> found = estimate_propensities(log, n_positions=3)
+    >>> bool(abs(found.propensity[1] - 0.5) < 0.05)
+    True
+    """
+    check_choice("method", method, METHODS)
+    check_integer("n_positions", n_positions, at_least=2, at_most=MOST_POSITIONS)
+    rates, counts = _by_group(log, n_positions)
+    estimate = {"pivot": _pivot, "adjacent": _adjacent, "all_pairs": _all_pairs}[method]
+    A, B = rates.sum(axis=0), counts.sum(axis=0)
+    _check_shown(method, A, B)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        whole = estimate(A, B)
+        without = np.array([estimate(A - a, B - b) for a, b in zip(rates, counts, strict=True)])
+        n = len(without)
+        deviations = without - without.mean(axis=0)
+        error = np.sqrt((n - 1) / n * np.sum(deviations**2, axis=0))
+    return Propensities(whole, error)
+
+
+def _by_group(log: ClickLog, n_positions: int) -> tuple[Floats, Floats]:
+    """Return A and B of each group of queries."""
+    shown = np.flatnonzero(log.position <= n_positions)
+    _, query = np.unique(log.query[shown], return_inverse=True)
+    _, document = np.unique(log.document[shown], return_inverse=True)
+    ids, item = np.unique(
+        query.ravel() * (np.max(document, initial=0) + 1) + document.ravel(), return_inverse=True
+    )
+    item = item.ravel()
+    cell = item * n_positions + log.position[shown] - 1
+    shape = (ids.size, n_positions)
+    views = np.bincount(cell, minlength=ids.size * n_positions).reshape(shape)
+    clicks = np.bincount(cell, log.click[shown], ids.size * n_positions).reshape(shape)
+    was_shown = (views > 0).astype(np.float64)
+    rate = np.divide(clicks, views, out=np.zeros(shape), where=views > 0)
+    group = np.empty(ids.size, dtype=np.int64)
+    group[item] = query.ravel() % min(GROUPS, int(query.max()) + 1)
+    parts = [np.flatnonzero(group == g) for g in range(int(group.max()) + 1)]
+    return (
+        np.array([rate[some].T @ was_shown[some] for some in parts]),
+        np.array([was_shown[some].T @ was_shown[some] for some in parts]),
+    )
+
+
+def _check_shown(method: str, A: Floats, B: Floats) -> None:
+    """Raise ValueError if a ratio of click rates is not defined."""
+    n = len(A)
+    other = {"pivot": np.zeros(n - 1), "adjacent": np.arange(n - 1)}.get(method)
+    for k in range(1, n):
+        if other is None:
+            first, has_clicks = 0, bool(np.any(A[k, np.arange(n) != k] > 0))
+        else:
+            first = int(other[k - 1])
+            has_clicks = A[first, k] > 0
+        if not has_clicks:
+            also = (
+                f"at position {first + 1} and" if other is not None else "at another position and"
+            )
+            raise ValueError(
+                f"no document with clicks was shown {also} at position {k + 1} "
+                f"({int(B[first, k])} were shown at both); use fewer n_positions, or a log in "
+                "which documents change their positions."
+            )
+
+
+def _pivot(A: Floats, _: Floats) -> Floats:
+    ratios: Floats = A[:, 0] / A[0]
+    return ratios
+
+
+def _adjacent(A: Floats, _: Floats) -> Floats:
+    k = np.arange(len(A) - 1)
+    return np.concatenate([[1.0], np.cumprod(A[k + 1, k] / A[k, k + 1])])
+
+
+def _all_pairs(A: Floats, B: Floats) -> Floats:
+    """Return the maximum likelihood of p_k, for p_k r_kk' the click rate at k of pair (k, k')."""
+    from scipy.optimize import minimize  # slow to import
+
+    n = len(A)
+    i, j = np.triu_indices(n, 1)
+    used = B[i, j] > 0
+    i, j = i[used], j[used]
+    sides: list[tuple[Integers, Integers]] = [(i, j), (j, i)]
+
+    def loss(theta: Floats) -> tuple[float, Floats]:
+        log_p, log_r = -np.logaddexp(0.0, -theta[:n]), -np.logaddexp(0.0, -theta[n:])
+        value, by_p, by_r = 0.0, np.zeros(n), np.zeros(i.size)
+        for k, other in sides:
+            log_rate = log_p[k] + log_r
+            rate = np.exp(log_rate)
+            clicks, others = A[k, other], B[k, other] - A[k, other]
+            rest = np.maximum(1.0 - rate, 1e-300)
+            value -= float(np.sum(clicks * log_rate + others * np.log(rest)))
+            slope = others * rate / rest - clicks  # by the logarithm of the rate
+            by_p += np.bincount(k, slope, n)
+            by_r += slope
+        outer = 1.0 - np.exp(np.concatenate([log_p, log_r]))
+        return value, np.concatenate([by_p, by_r]) * outer
+
+    found = minimize(loss, np.zeros(n + i.size), jac=True, method="L-BFGS-B", tol=1e-12)
+    p = 1.0 / (1.0 + np.exp(-found.x[:n]))
+    ratios: Floats = p / p[0]
+    return ratios

@@ -1,0 +1,102 @@
+"""Effects of positions in a fit to clicks: part of the objective, not of the model.
+
+A click depends on the document and on the position at which it was shown. With b_p for the effect
+of position p, the score of a click is wᵀx + b_p, and w and b minimize one convex objective:
+
+    ½‖w‖² + ½ τ ‖b‖² + C Σ ℓ((wᵀx_i + b_i) − (wᵀx_j + b_j))
+
+The positions are one more block of the design, with one column per position, so the certificate
+covers them. A constant added to all effects changes no pair; the ridge τ makes them unique. It also
+decides how much of an order that features could explain is left to the positions: with a hundredth
+of this τ, benchmarks/clicks.py finds models below naive clicks.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from marginrank._utils.types import Floats, Integers
+from marginrank.data.positions import PositionCodes
+from marginrank.data.ranking_data import RankingData
+from marginrank.fit.scaling import Scale
+from marginrank.models.fit_report import FitReport
+from marginrank.objective.protocols import Matrix
+from marginrank.operators.native import NativeMatrix, native_matrix
+
+POSITION_RIDGE = 1.0  # τ
+
+
+@dataclass(frozen=True)
+class PositionTerm:
+    """The positions of the data, if any, as columns behind the features."""
+
+    codes: PositionCodes | None
+    n_features: int
+
+    @classmethod
+    def of(cls, data: RankingData) -> "PositionTerm":
+        return cls(data.position_codes, data.n_features)
+
+    def beside(self, matrix: Matrix) -> Matrix:
+        """Return X with one column per position; X is not copied."""
+        if self.codes is None:
+            return matrix
+        if not isinstance(matrix, NativeMatrix):
+            raise ValueError(
+                "position requires X in memory and the native kernels; drop memory_limit and "
+                "device, or position."
+            )
+        return matrix.with_categories(self.codes.codes, self.codes.width)
+
+    def scaled(self, scale: Scale | None) -> Scale | None:
+        """Return the divisors of all columns: dividing by √τ is the ridge ½ τ b²."""
+        if self.codes is None:
+            return scale
+        none = Scale(np.ones(self.n_features), np.empty(0, dtype=np.int64))
+        own, features = np.full(self.codes.width, POSITION_RIDGE**0.5), scale or none
+        return Scale(np.concatenate([features.values, own]), features.without_effect)
+
+    def scaled_features(self, scale: Scale | None) -> Scale | None:
+        """Return the divisors of features, the positions being one more feature."""
+        if self.codes is None or scale is None:
+            return scale
+        return Scale(np.append(scale.values, 1.0), scale.without_effect)
+
+    def at_cells(self, cells: Floats, values: Floats) -> dict[str, Any]:
+        """Return the fields of a report about positions, given effects of the cells that occur."""
+        assert self.codes is not None
+        effects = np.zeros(self.codes.width)
+        effects[cells.astype(np.int64)] = values
+        return self.effects(np.concatenate([np.zeros(self.n_features), effects]))
+
+    def start(self, w0: Floats | None) -> Floats | None:
+        """Return the weights to start from, with effects of zero."""
+        if w0 is None or self.codes is None:
+            return w0
+        return np.concatenate([w0, np.zeros(self.codes.width)])
+
+    def separate(self, w: Floats, report: FitReport) -> tuple[Floats, FitReport]:
+        """Return the weights of the features, and the report with the effects."""
+        if self.codes is None:
+            return w, report
+        return w[: self.n_features], replace(report, **self.effects(w))
+
+    def effects(self, w: Floats) -> dict[str, Any]:
+        """Return the fields of a report about positions."""
+        if self.codes is None:
+            return {}
+        effect = self.codes.effects(w[self.n_features :])
+        return {"position_effect": effect, "contexts": self.codes.contexts}
+
+
+def click_scores(data: RankingData, w: Floats, rows: Integers | None, threads: int) -> Floats:
+    """Return Xw of some rows, plus the effects of their positions if the data have positions."""
+    view = cast(NativeMatrix, PositionTerm.of(data).beside(native_matrix(data))).view
+    return view.dot(w[: view.n_columns], rows, threads)
+
+
+def check_no_positions(data: RankingData, fit: str) -> None:
+    """Raise ValueError if the data have positions, which a fit does not support."""
+    if data.position is not None:
+        raise ValueError(f"{fit} does not support position; drop it.")
