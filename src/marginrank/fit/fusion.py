@@ -200,7 +200,8 @@ class FusionProblem:
     def values(self, weights: Floats) -> Floats:
         """Return the metric of each query."""
         with serial_blas():
-            return self._metric.values(weights[None])[:, 0]
+            values: Floats = self._metric.values(weights[None])[:, 0]
+        return values
 
     def model(self, weights: Floats) -> FusionModel:
         """Return the model with these weights of the columns."""
