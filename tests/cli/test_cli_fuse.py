@@ -40,7 +40,7 @@ def test_the_result_is_the_one_of_the_api(run, trec, tmp_path):
     expected = FusionRanker(n_bootstraps=5, cv=3).fit(runs, qrels)
     loaded = load_model(out)
     assert list(result["weights"]) == ["s0", "s1"]
-    assert result["weights"] == loaded.weights_
+    assert result["weights"] == loaded.weights_ == expected.weights_
     assert set(result["methods"]) == set(expected.evaluation_.per_query)
     assert loaded.get_params()["cv"] == 3
     text = run("fuse", *flags).stdout

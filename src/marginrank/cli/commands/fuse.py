@@ -14,6 +14,7 @@ from marginrank.export.exporting import name_for, paths_of, write_files
 from marginrank.export.fusion import fusion_files
 from marginrank.export.registry import find_fusion_target
 from marginrank.fit.fusion import FusionParameters, JudgedSignals
+from marginrank.fit.linear import seed_from
 from marginrank.io.trec_text import load_qrels, load_run
 from marginrank.models import FusionModel, write_model
 from marginrank.models.fusion_model import QueryFeatures
@@ -39,7 +40,7 @@ def run(flags: FuseFlags, phases: Phases) -> None:
         features = _read_features(flags.query_features)
     with phases.phase("fit"):
         model, evaluation = select_fusion(
-            judged, parameters, query_features=features, seed=flags.random_state
+            judged, parameters, query_features=features, seed=seed_from(flags.random_state)
         )
     if flags.model is not None:
         write_model(model, flags.model)
