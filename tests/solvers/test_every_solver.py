@@ -103,5 +103,9 @@ def test_explicit_pairs_of_all_pairs_are_all_pairs():
     for loss in LOSSES:
         by_labels = RankSVM(loss=loss, C=C, tol=1e-9).fit(X, y, qid=qid)
         by_list = RankSVM(loss=loss, C=C, tol=1e-9).fit(X, pairs=listed)
+        if LOSSES[loss].error > 0:  # on listed pairs, the function that it approximates
+            apart = C * LOSSES[loss].error * len(listed)
+            assert 0 < abs(by_list.objective_ - by_labels.objective_) <= apart
+            continue
         assert by_list.objective_ == pytest.approx(by_labels.objective_, rel=2e-9)
         np.testing.assert_allclose(by_list.coef_, by_labels.coef_, atol=1e-4)

@@ -9,7 +9,7 @@ import pytest
 from marginrank._utils.optional import TOGETHER, require
 
 ROOT = Path(__file__).resolve().parents[2]
-INDEPENDENT = {"verify"}  # engines, each for exports of its own
+INDEPENDENT = {"engines", "verify"}  # each for exports of its own
 NOT_FOR_USERS = {"dev", "test"}
 
 
