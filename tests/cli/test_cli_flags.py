@@ -130,7 +130,7 @@ def test_flags_of_what_convert_writes(invoke, here, tmp_path):
         ("--valid-group sizes.txt", "--valid-group needs --valid."),
         ("--radius 1", "--radius is a flag of train-sparse, not of train."),
         ("--l1-ratio 1.0", "--l1-ratio is a flag of train-sparse, not of train."),
-        ("--positive", "--positive is a flag of train-sparse, not of train."),
+        ("--positive", "--positive is a flag of train-sparse and fuse, not of train."),
         ("--path=5", "--path is a flag of train-sparse, not of train."),
         ("--method pair", "--method is a flag of train-online, not of train."),
         ("--budget 60", "--budget is a flag of tune, not of train."),

@@ -139,7 +139,7 @@ def test_dialects_of_sqlglot(dialect):
 @each("name", ['"', "`", "]", "\\", "'", "\n", ".", ";"])
 def test_names_that_could_end_quotes_are_refused_for_dialects(dialect, name):
     model = LinearModel(np.ones(1), {}, feature_names=[f"a{name}b"])
-    with pytest.raises(ValueError, match=r"sqlglot.*letters"):
+    with pytest.raises(ValueError, match=r"dialects.*letters"):
         export_files(model, f"sql:{dialect}")
 
 

@@ -56,7 +56,7 @@ def test_the_kernel_estimator_has_the_parameters_of_the_linear_one():
     shown = KernelRankSVM().get_params()
     kernel = defaults(Kernel)
     expected = defaults(LinearDeclaration) | {"verbose": 0, "random_state": 0}
-    expected |= {"kernel": "rbf", "n_components": None}
+    expected |= {"kernel": "rbf", "n_components": None, "device": None}
     expected |= {name: kernel[name] for name in ("degree", "coef0")}
     # Chosen by benchmarks/defaults.py.
     expected |= {"gamma": "auto", "scale": "auto", "C": 100.0, "normalization": "query"}
