@@ -74,7 +74,8 @@ class Matrix {
 
   // `inner` with a categorical feature of `width` categories behind its columns.
   static Matrix coded(const Matrix& inner, const Array1<std::uint16_t>& codes, Index width) {
-    require(static_cast<Index>(codes.size()) == inner.n_rows(), "codes must have one entry per row");
+    require(static_cast<Index>(codes.size()) == inner.n_rows(),
+            "codes must have one entry per row");
     require(0 <= width && width < kMostCategories, "there must be fewer than 65,535 categories");
     Uncoded view = inner.visit([](const auto& X) -> Uncoded {
       if constexpr (std::is_same_v<std::decay_t<decltype(X)>, Coded>) {

@@ -67,9 +67,8 @@ class Coded {
 
   void raise_magnitudes(Range rows, Magnitude<double>* largest) const {
     for (Index i = rows.first; i < rows.last; ++i) {
-      for_each(i, 0, n_columns(), [&](Index j, double x) {
-        largest[j] = std::max(largest[j], magnitude(x));
-      });
+      for_each(i, 0, n_columns(),
+               [&](Index j, double x) { largest[j] = std::max(largest[j], magnitude(x)); });
     }
   }
 

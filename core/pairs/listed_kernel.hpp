@@ -50,8 +50,8 @@ struct ListedPoint {
 class ListedKernel {
  public:
   using Point = ListedPoint;
-  static constexpr Index kBlock = 256;         // documents that a thread takes at a time
-  static constexpr Index kPrefetched = 16384;  // partners; more would not stay in cache
+  static constexpr Index kBlock = 256;           // documents that a thread takes at a time
+  static constexpr Index kPrefetched = 16384;    // partners; more would not stay in cache
   static constexpr double kFunctionError = 4.0;  // of an exponential or logarithm, in last places
 
   explicit ListedKernel(ListedProblem problem)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from marginrank import RankSVM, RankSVMCV, SGDRankSVM, load_model, make_ranking
-from marginrank.objective.losses import LOSSES
+from marginrank.objective.losses import LOSSES, exact
 
 X, Y, QID = make_ranking(30, (5, 25), 6, shuffle=True, random_state=0)
 PAIRS = np.argwhere((QID[:, None] == QID) & (Y[:, None] > Y))
@@ -19,7 +19,7 @@ def margin(a, b):
 MARGINS = np.array([margin(Y[i], Y[j]) for i, j in PAIRS])
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", [name for name, loss in LOSSES.items() if not loss.error])
 def test_a_matrix_a_callable_and_listed_margins_are_the_same(loss):
     parameters = {"loss": loss, "tol": 1e-4 if loss == "hinge" else 1e-10}
     listed = RankSVM(**parameters).fit(X, pairs=PAIRS, pair_margin=MARGINS, qid=QID)
@@ -129,7 +129,10 @@ def test_support_pairs_are_the_pairs_inside_their_margin(loss):
     plain = RankSVM(loss=loss, C=0.01).fit(X, Y, qid=QID, sample_weight=weight)
     rescaled = RankSVM(loss=loss, C=0.01, margin=TABLE).fit(X, Y, qid=QID)
     listed = RankSVM(loss=loss, C=0.01).fit(X, pairs=PAIRS, pair_margin=MARGINS, qid=QID)
-    for model, shift in [(plain, reach), (rescaled, MARGINS), (listed, MARGINS)]:
+    cases = [(plain, reach), (rescaled, MARGINS), (listed, MARGINS)]
+    if np.isinf(exact(LOSSES[loss]).reach):  # every listed pair has a slope
+        assert cases.pop()[0].support_pairs_ == len(PAIRS)
+    for model, shift in cases:
         scores = model.predict(X)
         own = reach - LOSSES[loss].margin if shift is MARGINS else 0.0
         inside = scores[i] - scores[j] - shift - own < 0

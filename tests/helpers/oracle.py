@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from helpers.brute_force import ExplicitPairs
+from marginrank.objective.losses import LOGISTIC
 
 LONG = np.longdouble
 SQP_STEPS = 30
@@ -43,17 +44,28 @@ class Oracle:
     def _loss(self, t):
         total = np.zeros_like(t)
         for piece in self.loss.pieces:
-            slack = np.maximum(LONG(0), LONG(piece.theta) - t)
-            total += LONG(piece.coefficient) * slack**piece.power
+            x = LONG(piece.theta) - t
+            is_smooth = piece.power == LOGISTIC
+            value = np.logaddexp(LONG(0), x) if is_smooth else np.maximum(LONG(0), x) ** piece.power
+            total += LONG(piece.coefficient) * value
         return total
+
+    @property
+    def is_quadratic_program(self):
+        """Whether the loss is a hinge, a squared hinge or Huber's."""
+        return len(self.loss.pieces) <= 2 and self.loss.pieces[0].power != LOGISTIC
 
     def slopes(self, w):
         """Return −ℓ'(t) for each pair, which is a dual point once it is multiplied by its cost."""
         t = self.differences @ np.asarray(w, dtype=LONG) - self.shift
         total = np.zeros_like(t)
         for piece in self.loss.pieces:
-            slack = np.maximum(LONG(0), LONG(piece.theta) - t)
-            slope = piece.power * slack ** (piece.power - 1) * (slack > 0)
+            x = LONG(piece.theta) - t
+            if piece.power == LOGISTIC:
+                slope = np.exp(x - np.logaddexp(LONG(0), x))
+            else:
+                slack = np.maximum(LONG(0), x)
+                slope = piece.power * slack ** (piece.power - 1) * (slack > 0)
             total += LONG(piece.coefficient) * slope
         return total
 
@@ -99,7 +111,7 @@ class Oracle:
     @cached_property
     def solution(self):
         """Bounds on F* by others: (lower, upper)."""
-        if len(self.loss.pieces) > 2:
+        if not self.is_quadratic_program:
             w = _newton(self)
             return self.lower(w), self.value(w)
         found = [alpha for alpha in self.dual_points if np.isfinite(alpha).all()]
@@ -194,7 +206,7 @@ class ConeOracle(Oracle):
     def solution(self):
         """Bounds on F* by others: nothing is known from below."""
         found = [np.zeros(self.differences.shape[1])]
-        if len(self.loss.pieces) <= 2:
+        if self.is_quadratic_program:
             found.append(self._inside(_cone_qp(self)))
         if self.loss.smooth:
             found.append(_sqp(self, min(found, key=self.value)))
@@ -273,7 +285,7 @@ class GroupOracle(Oracle):
         """Bounds on F* by others: nothing is known from below."""
         n = self.differences.shape[1]
         found = [np.zeros(n)]
-        if len(self.loss.pieces) <= 2:
+        if self.is_quadratic_program:
             w = _group_socp(self)
             if np.isfinite(w).all():
                 found += [w, _cleaned(w, self.starts)]

@@ -8,7 +8,7 @@ from helpers.brute_force import ExplicitPairs, explicit_pairs
 from helpers.oracle import LONG, Oracle
 from helpers.pair_kinds import within
 from marginrank import RankSVM
-from marginrank.objective.losses import get_loss
+from marginrank.objective.losses import exact, get_loss
 from marginrank.objective.pair_weights import pair_cost
 from marginrank.solvers import solvers_for
 
@@ -36,6 +36,7 @@ class SmallProblem:
     def judge(self):
         """The independent judge of it."""
         loss = get_loss(self.parameters["loss"])
+        loss = loss if self.fit_parameters.get("pairs") is None else exact(loss)
         margin = self.fit_parameters.get("pair_margin", self.parameters["margin"])
         if not (isinstance(margin, str) and margin == "unit"):
             loss = loss.shifted(-loss.margin)

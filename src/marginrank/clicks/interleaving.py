@@ -72,7 +72,7 @@ def interleave(
     >>> from marginrank import interleave
     >>> shown = interleave(["a", "b", "c"], ["b", "d", "a"], length=3, random_state=0)
     >>> shown.documents, shown.team
-    (['b', 'a', 'c'], [1, 0, 0])
+    (['b', 'a', 'd'], [1, 0, 1])
     """
     check_integer("length", length, at_least=1)
     rng = np.random.default_rng(random_state)

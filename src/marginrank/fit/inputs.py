@@ -281,9 +281,7 @@ def choose_pairs(
         Pairs of rows of X, instead of the pairs that the labels imply. Documents without a pair of
         positive weight are dropped.
     propensity : ndarray of shape (n_documents,), optional
-        The weight of each pair is divided by the propensity of its preferred document. If labels
-        are clicks, 0 or 1, every click competes with all other documents of its query, clicked or
-        not (Joachims et al., 2017), unless pairs have costs or margins by label.
+        The weight of each pair is divided by the propensity of its preferred document.
     labels : ndarray, optional
         The distinct labels of all documents, if the data are a part of them; for `pair_cost` and
         `margin`.
@@ -302,9 +300,6 @@ def choose_pairs(
         listed = ListedPairs.from_data(data, pairs, margins=None, threads=threads)
         return Preferences(listed, loss if pairs.margin is None else loss.shifted(-loss.margin))
     is_unit = isinstance(margin, str) and margin == "unit"
-    clicks = None
-    if propensity is not None and is_unit and factors is None and pair_cost is None:
-        clicks = clicks_of(data)
     if factors is None and pair_cost is not None:
         factors = pair_factors(pair_cost, data.y, data.qid, labels)
     if propensity is not None:
@@ -331,9 +326,19 @@ def choose_pairs(
         label_margins=label_margins,
         threads=threads,
     )
-    if clicks is not None:
-        chosen = chosen.by_click(clicks)
     return Preferences(chosen, loss if is_unit else loss.shifted(-loss.margin))
+
+
+def with_competing_clicks(preferences: Preferences, data: RankingData) -> Preferences:
+    """Let every click compete with all other documents of its query (Joachims et al., 2017).
+
+    Pairs stay as they are unless labels are clicks, 0 or 1.
+    """
+    clicks = clicks_of(data)
+    pairs = preferences.pairs
+    if clicks is None or not isinstance(pairs, LevelPairs):
+        return preferences
+    return preferences._replace(pairs=pairs.by_click(clicks))
 
 
 def clicks_of(data: RankingData) -> Booleans | None:

@@ -31,6 +31,7 @@ from marginrank.fit.inputs import (
     no_pairs,
     no_weight,
     objective_on,
+    with_competing_clicks,
 )
 from marginrank.fit.positions import PositionTerm
 from marginrank.fit.rounds import Problems, Solution, Top, fit_in_rounds
@@ -404,7 +405,7 @@ def preferences_of(
 ) -> Preferences:
     """Return the pairs and the loss on them; `factors` are pair weights instead of `pair_cost`."""
     loss = get_loss(parameters.loss)
-    return choose_pairs(
+    chosen = choose_pairs(
         data,
         loss if pairs is None else exact(loss),
         pair_selection=parameters.pair_selection,
@@ -415,6 +416,8 @@ def preferences_of(
         propensity=propensity,
         threads=effective_threads(parameters.n_jobs),
     )
+    plain = factors is None and parameters.cost is None and str(parameters.margin) == "unit"
+    return with_competing_clicks(chosen, data) if plain and propensity is not None else chosen
 
 
 def check_start(w0: Floats | None) -> None:
