@@ -49,7 +49,7 @@ def sparse_problem(kind, seed):
 
 
 def false_claims(model, judge, tol):
-    """Return what a fitted model says that is not true."""
+    """Return the false claims of a fitted model."""
     value = judge.value(model.coef_)
     best = min(value, judge.solution[1])
     at_zero = judge.value(np.zeros_like(model.coef_))

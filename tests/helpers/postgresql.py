@@ -23,7 +23,7 @@ def find(program, folder):
 
 
 def server_user():
-    """Return who runs the server, as PostgreSQL refuses to be run by root."""
+    """Return the user that runs the server, because PostgreSQL does not run as root."""
     if os.geteuid() != 0:
         return None
     try:
