@@ -145,12 +145,6 @@ def as_table(frame: Any) -> Table:
     )
 
 
-def columns_of(X: Any) -> list[str] | None:
-    """Return the names of a data frame's columns, if all are strings."""
-    names = list(getattr(X, "columns", ()))
-    return names if names and all(isinstance(name, str) for name in names) else None
-
-
 def from_frame(
     make: Callable[..., Data],
     frame: Any,

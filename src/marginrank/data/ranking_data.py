@@ -12,7 +12,7 @@ from marginrank import _core
 from marginrank._utils.alignment import AlignedWhenUnpickled
 from marginrank._utils.threads import cached_property, effective_threads
 from marginrank._utils.types import Integers
-from marginrank.data.frames import columns_of, from_frame
+from marginrank.data.frames import from_frame
 from marginrank.data.positions import PositionCodes, check_positions, position_codes
 from marginrank.data.queries import exact_sum, group_rows, rank_labels, weights_by_query
 from marginrank.data.runs import ByDocument, retrieved_features, run_of
@@ -27,6 +27,7 @@ from marginrank.data.validation import (
     check_not_path,
     check_texts,
     check_weights,
+    columns_of,
 )
 
 CACHED = ("matrix", "position_codes")

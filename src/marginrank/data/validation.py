@@ -18,6 +18,12 @@ DATES = (np.datetime64, np.timedelta64, datetime.date, datetime.time, datetime.t
 EXACT_INTEGERS = 2**53  # float64 does not represent all larger integers
 
 
+def columns_of(X: Any) -> list[str] | None:
+    """Return the names of a data frame's columns, if all are strings."""
+    names = list(getattr(X, "columns", ()))
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
 def check_features(X: Any, *, missing: bool = False) -> Any:
     """Return X in a form that the native kernels read, without a copy if it has that form.
 

@@ -16,11 +16,11 @@ from sklearn.utils.validation import validate_data
 from marginrank import _core
 from marginrank._utils.user_warnings import warn_caller
 from marginrank.data import RankingData
-from marginrank.data.frames import columns_of, split_columns, without_columns
+from marginrank.data.frames import split_columns, without_columns
 from marginrank.data.held_out import check_same_names
 from marginrank.data.pair_lists import check_pairs
 from marginrank.data.ranking_data import as_ranking_data
-from marginrank.data.validation import as_matrix, check_features, check_not_lazy
+from marginrank.data.validation import as_matrix, check_features, check_not_lazy, columns_of
 from marginrank.fit.inputs import check_propensity, is_path
 from marginrank.models.parameters import NO_FLOAT64
 

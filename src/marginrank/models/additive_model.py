@@ -14,12 +14,11 @@ from marginrank import _core
 from marginrank._utils.feature_names import name_of
 from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats
-from marginrank.data.frames import columns_of
 from marginrank.data.held_out import check_same_names
 from marginrank.data.knots import Knots, check_no_infinity, dense_blocks, with_known_categories
 from marginrank.data.queries import group_rows
 from marginrank.data.ranking_data import RankingData, check_beside_data
-from marginrank.data.validation import check_features
+from marginrank.data.validation import check_features, columns_of
 from marginrank.models.features import Reason, check_rows, reasons_by_feature, require_features
 from marginrank.models.fit_report import FitReport
 

@@ -8,9 +8,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from marginrank._utils.feature_names import name_of
-from marginrank.data.frames import columns_of
 from marginrank.data.held_out import check_same_names
-from marginrank.data.validation import check_features
+from marginrank.data.validation import check_features, columns_of
 
 
 class Reason(NamedTuple):
