@@ -1,7 +1,8 @@
-"""Build marginrank in its own environment, then run the demo or the tests, or make a wheel.
+"""Build marginrank in its own environment, then run the demo or the tests, or make the site.
 
     python3 dev.py demo
     python3 dev.py test [--fast] [pytest arguments]    --fast: the quick tests, in two minutes
+    python3 dev.py docs     the site, in build/site: needs no network once its packages are there
     python3 dev.py lowest [pytest arguments]      tests with the lowest versions of what it needs
     python3 dev.py wheel [wheel]    build a wheel (Linux), or take one; try it without a compiler
     python3 dev.py sanitize [pytest arguments]    tests with address and undefined-behavior checks
@@ -33,6 +34,8 @@ BUILD_INPUTS = ("core", "src", "CMakeLists.txt", "pyproject.toml")
 EVERYTHING = "dev"  # the extra that holds all others
 TESTS = "test"  # the extra without linters
 DEMO = "cli,plot"  # the extras that the demo needs
+DOCS = "docs"  # the extra with Sphinx
+SITE = ROOT / "build" / "site"
 DEMO_PLOT = "demo.png"
 BUILD_TIME = "a minute or two if two cores are idle"
 TEST_TIME = "about 12 minutes if two cores are idle"
@@ -98,6 +101,9 @@ SANITIZERS = {
         {},
     ),
 }
+
+
+COMMANDS = ["demo", "test", "docs", "lowest", "wheel", *SANITIZERS, "fuzz"]
 
 
 def fingerprint(options: list[str]) -> str:
@@ -354,6 +360,20 @@ def lowest(env: Path, pytest_args: list[str]) -> int:
     return run(pytest, {"OMP_WAIT_POLICY": "passive"})
 
 
+def docs(env: Path) -> int:
+    """Build the site with warnings as errors and check its links; return 1 if that fails."""
+    python = env / "bin" / "python"
+    cache = ROOT / "build" / "doctrees"
+    steps: list[list[str | Path]] = [
+        [python, "-m", "sphinx", "-W", "--keep-going", "-d", cache, ROOT / "docs", SITE],
+        [python, ROOT / "docs" / "_ext" / "check_links.py", SITE],
+    ]
+    if any(run(step) != 0 for step in steps):
+        return 1
+    print(f"The site: {SITE / 'index.html'}")
+    return 0
+
+
 def build_wheel() -> Path:
     """Build a wheel for this Python, or from 3.12 on for all later ones, and return its path."""
     require_compiler()
@@ -444,7 +464,7 @@ def main() -> int:
         epilog="Other arguments of test, lowest and the sanitizers are passed on to pytest.",
         allow_abbrev=False,
     )
-    parser.add_argument("command", choices=["demo", "test", "lowest", "wheel", *SANITIZERS, "fuzz"])
+    parser.add_argument("command", choices=COMMANDS)
     parser.add_argument(
         "--venv", type=Path, metavar="DIR", help="environment to use (default: .venv)"
     )
@@ -452,7 +472,7 @@ def main() -> int:
     args, rest = parser.parse_known_args()
     if args.fast and args.command != "test":
         parser.error(f"--fast is for test, not for {args.command}")
-    if len(rest) > {"demo": 0, "wheel": 1}.get(args.command, len(rest)):
+    if len(rest) > {"demo": 0, "docs": 0, "wheel": 1}.get(args.command, len(rest)):
         parser.error(f"{args.command} takes fewer arguments, remove: {' '.join(rest)}")
 
     if args.command == "fuzz":
@@ -462,11 +482,14 @@ def main() -> int:
         try_wheel(wheel)
         print(f"Works without a compiler: {wheel}")
         return 0
-    own = args.command not in {"demo", "test"}
+    own = args.command not in {"demo", "test", "docs"}
     env = (args.venv or ROOT / (f".venv-{args.command}" if own else ".venv")).absolute()
     if args.command == "lowest":
         prepare(env, TESTS, [], lowest_versions())
         return lowest(env, rest)
+    if args.command == "docs":
+        prepare(env, DOCS, [], wheels=True)
+        return docs(env)
     checked = args.command in SANITIZERS
     options = [f"MARGINRANK_SANITIZE={SANITIZERS[args.command].checks}"] if checked else []
     if args.command == "demo":

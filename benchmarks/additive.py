@@ -1,4 +1,4 @@
-"""Additive models against linear models and trees: the tables of docs/learners/additive.md.
+"""Additive models against linear models and trees: the tables of docs/how_to/additive_models.md.
 
     MARGINRANK_DATA=folder python benchmarks/additive.py quality [--splits 10] [--quick]
     python benchmarks/additive.py speed [--documents 240000] [--json results.json]

@@ -1,4 +1,4 @@
-"""Learning from simulated clicks: the table of docs/clicks.md.
+"""Learning from simulated clicks: the table of docs/how_to/clicks.md.
 
     MARGINRANK_DATA=folder python benchmarks/clicks.py [--only NAME …] [--quick] [--no-lightgbm]
     python benchmarks/clicks.py --cost

@@ -1,4 +1,4 @@
-"""A fit on worker processes of this machine against one in a single process: docs/dask.md.
+"""A fit on worker processes of this machine against one in one process: docs/how_to/cluster.md.
 
     python benchmarks/cluster.py [--documents 2000000] [--workers 2] [--folder FOLDER]
 

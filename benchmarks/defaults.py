@@ -1,4 +1,4 @@
-"""Default parameters against tuned ones: the table of docs/selection.md.
+"""Default parameters against tuned ones: the table of docs/how_to/choose_c.md.
 
     MARGINRANK_DATA=folder python benchmarks/defaults.py [--splits 1] [--json results.json]
         [--only RankSVM ...] [--quick]

@@ -1,4 +1,4 @@
-"""NDCG as the objective on real data: the table of docs/learners/ndcg.md.
+"""NDCG as the objective on real data: the table of docs/how_to/optimize_ndcg.md.
 
     MARGINRANK_DATA=folder python benchmarks/ndcg.py [--json FILE] [--only NAME …] [--quick]
 

@@ -6,7 +6,7 @@
 Needs the folder that MARGINRANK_DATA names. Times are ratios to something measured in the same run.
 --quick runs a fold and a part of every grid, to see that the script works; its ratios mean little.
 Paper 3 has a script of its own, benchmarks/sparse_paper.py. What the figures mean is in
-docs/papers.md.
+docs/understand/papers.md.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Scales of features on real data: the table of docs/scaling.md.
+"""Scales of features on real data: the table of docs/how_to/scale_features.md.
 
     MARGINRANK_DATA=folder python benchmarks/scaling.py [--json results.json] [--quick]
 

@@ -1,7 +1,7 @@
 """The shape of the source tree: what may import what, and how long things may be.
 
-The picture of the layers is in docs/architecture.md. Imports count wherever they stand: at the top
-of a module, inside a function, or for type checkers only.
+The picture of the layers is in docs/understand/architecture.md. Imports count wherever they stand:
+at the top of a module, inside a function, or for type checkers only.
 """
 
 import ast
@@ -232,7 +232,7 @@ def test_the_top_of_the_package_has_few_modules():
 
 
 def test_the_documentation_has_a_line_for_every_folder():
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "understand" / "architecture.md").read_text(encoding="utf-8")
     packages = [path.parent.relative_to(ROOT) for path in PACKAGE.glob("*/__init__.py")]
     none_of(f"{package} is missing" for package in packages if f"\n| `{package}/` |" not in text)
 

@@ -1,4 +1,4 @@
-"""docs/papers.md has a line for every table and figure of the five papers."""
+"""docs/understand/papers.md has a line for every table and figure of the five papers."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "papers.md"
+PAGE = ROOT / "docs" / "understand" / "papers.md"
 BENCHMARKS = ROOT / "benchmarks"
 
 # Numbers of the last table and of the last figure of each paper; they are numbered from 1.

@@ -427,7 +427,7 @@ def test_scores_that_are_not_finite_are_told_with_their_document():
 
 
 def test_the_documentation_has_every_target_with_its_precision_and_missing_values():
-    page = (Path(__file__).parents[2] / "docs" / "export.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "how_to" / "export.md").read_text(encoding="utf-8")
     table = page.partition("## Targets")[2].partition("## ")[0]
     rows = [
         [c.strip() for c in line.split("|")[1:-1]] for line in table.splitlines() if "|" in line

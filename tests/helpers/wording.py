@@ -1,4 +1,4 @@
-"""Find wording that docs/writing.md rules out: in code, documentation and the changelog.
+"""Find wording that docs/understand/writing.md rules out: in code, documentation and the changelog.
 
     python tests/helpers/wording.py [files]
 
@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 CHECKED = ("src/", "core/", "docs/", "benchmarks/", "examples/", "README.md", "CHANGELOG.md",
            "CONTRIBUTING.md", "dev.py")  # fmt: skip
-RULES_PAGE = "docs/writing.md"  # quotes the words that it rules out
+RULES_PAGE = "docs/understand/writing.md"  # quotes the words that it rules out
 
 # A pattern, and what to write instead.
 RULES = {

@@ -17,7 +17,7 @@ def normalized(run, normalizer, **options):
     return FusionModel(("s",), [1.0], normalizer, **options).fuse({"s": run})
 
 
-# Computed by hand from the sources of the engines, which docs/hybrid_search.md names.
+# Computed by hand from the sources of the engines, which docs/how_to/hybrid_search.md names.
 @pytest.mark.parametrize(
     ("normalizer", "expected"),
     [

@@ -10,7 +10,7 @@ from marginrank._utils.optional import TOGETHER, require
 
 ROOT = Path(__file__).resolve().parents[2]
 INDEPENDENT = {"engines", "verify"}  # each for exports of its own
-NOT_FOR_USERS = {"dev", "test"}
+NOT_FOR_USERS = {"dev", "docs", "test"}
 
 
 def test_extras_that_need_several_libraries_are_named_with_all_of_them():

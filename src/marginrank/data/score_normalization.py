@@ -1,7 +1,7 @@
 """Scores of retrieved documents, normalized query by query with the arithmetic of search engines.
 
 A document that a signal did not retrieve always has the value 0. The table of engines, edge cases
-and sources is in docs/hybrid_search.md.
+and sources is in docs/how_to/hybrid_search.md.
 """
 
 from collections.abc import Callable

@@ -102,8 +102,8 @@ class AdditiveRankSVM(BaseRanker):
         is not constrained. With the hinge loss, the solver is "smoothing".
     group_l1 : float, default=0.0
         Weight of the group-lasso penalty Σ_k √(2 P(f_k)), which drops whole features; it is
-        `group_l1` · σ |w| for a line. It cannot be combined with `monotonic_cst`. The solver is
-        "newton", or "smoothing" for the hinge loss.
+        `group_l1` · σ · abs(w) for a line. It cannot be combined with `monotonic_cst`. The solver
+        is "newton", or "smoothing" for the hinge loss.
     scale : None, {"standard", "range", "query"} or array-like, default="standard"
         Divisors of the features, as in :class:`~marginrank.RankSVM`. Missing values are replaced by
         the middle knot to compute them.

@@ -37,8 +37,8 @@ class FusionRanker(KeywordArguments, BaseEstimator):
     normalizer : str or list of str, default="minmax"
         Normalization of each signal's scores in each query: "minmax" (Elasticsearch, Weaviate),
         "minmax_floor" (OpenSearch), "zscore" (OpenSearch), "l2" (OpenSearch, Elasticsearch), "dbsf"
-        (Qdrant), "rrf" or "none"; ``docs/hybrid_search.md`` has their arithmetic. Cross validation
-        chooses one of a list.
+        (Qdrant), "rrf" or "none"; ``docs/how_to/hybrid_search.md`` has their arithmetic. Cross
+        validation chooses one of a list.
     metric : str, default="ndcg@10"
         The metric to maximize: ndcg, dcg or recall, with a cut-off or not, or precision with a
         cut-off. Gains are the labels, as in trec_eval.
@@ -197,7 +197,7 @@ class FusionRanker(KeywordArguments, BaseEstimator):
         path : str or path
             The main file; other files that the engine needs are written next to it.
         to : str
-            The engine, such as "opensearch" or "qdrant"; ``docs/export.md`` lists them.
+            The engine, such as "opensearch" or "qdrant"; ``docs/how_to/export.md`` lists them.
         name : str, optional
             Name of the model in the engine; by default the name of the file.
         names : list of str, or dict of str to str, optional

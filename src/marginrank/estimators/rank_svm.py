@@ -107,7 +107,7 @@ class RankSVM(BatchRanker):
     device : None, "cpu", "cuda" or "cuda:1", default=None
         Device to compute on. None uses the device of X if it is a tensor on a GPU of 16 MiB or
         more, and the native kernels otherwise. "cuda" always uses a GPU, through PyTorch; "cpu"
-        runs the same code without a GPU. See docs/gpu.md.
+        runs the same code without a GPU. See docs/how_to/gpu.md.
     warm_start : bool, default=False
         Start from the coefficients of the last fit.
     n_jobs : int, default=None
@@ -150,7 +150,7 @@ class RankSVM(BatchRanker):
         reason are of the problem whose weights were kept; iterations and history are of all.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if the columns of X, or the RankingData, have string names.
 
     See Also
@@ -251,7 +251,7 @@ class RankSVM(BatchRanker):
         position : array-like of shape (n_documents,), optional
             Position at which a document was shown, 1 for the top, if y are clicks and qid are
             sessions. The fit then has one effect per position, beside the weights, and reports it
-            as ``position_effect_``; predictions do not use it. See docs/clicks.md.
+            as ``position_effect_``; predictions do not use it. See docs/how_to/clicks.md.
         context : array-like of shape (n_documents,), optional
             Layout, device or trust level under which a document was shown, an integer or string.
             Each context has its own effects of positions.

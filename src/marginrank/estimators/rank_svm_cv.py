@@ -63,7 +63,7 @@ class RankSVMCV(SearchRanker, LinearRanker):
         As in :class:`~marginrank.RankSVM`.
     device : None, "cpu", "cuda" or "cuda:1", default=None
         Device to compute on; None is the native kernels. All values of C and all folds are columns
-        of one product with X there. See docs/gpu.md.
+        of one product with X there. See docs/how_to/gpu.md.
     tol : float, default=1e-6
         Relative distance of the last fit to its optimum. The fits to folds stop at 1e-5 or at
         `tol`, whichever is larger: closer fits would not change the selection.

@@ -42,14 +42,14 @@ class SelectKBestRanking(SelectorMixin, BaseEstimator):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features_in_,)
+    scores_ : ndarray of shape (`n_features_in_`,)
         The score of each feature.
-    directions_ : ndarray of int64, shape (n_features_in_,)
+    directions_ : ndarray of int64, shape (`n_features_in_`,)
         1 if documents with high values of the feature should be preferred, −1 for low values.
         `transform` does not negate features, because a linear model learns the sign.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if the columns of X, or the RankingData, have string names.
 
     Notes

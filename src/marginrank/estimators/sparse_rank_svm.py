@@ -58,7 +58,8 @@ class SparseRankSVM(BatchRanker):
         "pairs" takes the mean of the loss over all pairs; "none" the sum; "query" the mean over
         the pairs of each query, then over the queries.
     scale : None, {"standard", "range", "query"} or array-like, default="standard"
-        Divisors of the features, as in :class:`~marginrank.RankSVM`: ‖w‖₁ becomes Σ scale_ |w|.
+        Divisors of the features, as in :class:`~marginrank.RankSVM`: ‖w‖₁ becomes
+        Σ `scale_` · abs(w).
     max_iter, pair_selection, pair_cost, device, warm_start, n_jobs, verbose
         As in :class:`~marginrank.RankSVM`.
     random_state : int, RandomState instance or None, default=0

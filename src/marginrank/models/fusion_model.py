@@ -1,4 +1,4 @@
-"""Weights of retrieval signals as plain data, and their files: JSON, see ``docs/formats.md``."""
+"""Weights of retrieval signals as plain data, and their files (``docs/reference/formats.md``)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ class FusionModel:
         One weight per signal. If all are non-negative and no query feature changes them, they sum
         to 1.
     normalizer : {"minmax", "minmax_floor", "zscore", "l2", "dbsf", "rrf", "none"}
-        Normalization of the scores of one signal and one query; see ``docs/hybrid_search.md``.
+        Normalization of the scores of one signal and one query; see
+        ``docs/how_to/hybrid_search.md``.
     rrf_constant : float
         c of "rrf": the normalized score is 1 / (c + rank), with ranks from 1.
     depth : int

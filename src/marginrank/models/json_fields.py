@@ -1,4 +1,4 @@
-"""The JSON fields that all kinds of model files share, see ``docs/formats.md``."""
+"""The JSON fields that all kinds of model files share, see ``docs/reference/formats.md``."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Files of linear and additive models: JSON, described field by field in ``docs/formats.md``."""
+"""JSON files of linear and additive models, described in ``docs/reference/formats.md``."""
 
 import json
 import os

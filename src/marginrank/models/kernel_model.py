@@ -1,4 +1,4 @@
-"""Kernel models as plain data, and their files: NumPy's .npz, see ``docs/formats.md``."""
+"""Kernel models as plain data, and their files: NumPy's .npz, see ``docs/reference/formats.md``."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def test_apply_learned_model():
 
 
 def test_fusion_transformer():
-    """The transformer of docs/runs.md."""
+    """The transformer of docs/how_to/runs.md."""
     model = fusion_model("rrf")
     runs = random_runs(model.signals)
     results = {

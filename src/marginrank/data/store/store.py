@@ -1,6 +1,6 @@
 """A data set on disk: a folder of .npy files and a manifest, opened memory-mapped.
 
-``store_writer`` writes it; ``docs/formats.md`` describes it field by field.
+``store_writer`` writes it; ``docs/reference/formats.md`` describes it field by field.
 """
 
 import json
