@@ -60,6 +60,8 @@ class ModelPath(ResultTable):
         Name of the metric.
     scores : ndarray of shape (n_points,), or None
         The metric on the validation data.
+    feature_names : list of str, or None
+        Names of the features, in the order of the columns.
     """
 
     parameter: str
@@ -73,6 +75,7 @@ class ModelPath(ResultTable):
     scale: Floats | None = None
     metric: str | None = None
     scores: Floats | None = None
+    feature_names: list[str] | None = None
 
     @property
     def norms(self) -> Floats:
@@ -387,6 +390,7 @@ def fit_path(
         scale=values_of(fits[-1].scale),
         metric=None if held_out is None else scorer.metric,
         scores=None if held_out is None else np.ravel([one.scores for one in search.candidates]),
+        feature_names=data.feature_names,
     )
     return path, fits[-1].scale
 

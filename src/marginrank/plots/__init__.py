@@ -1,0 +1,24 @@
+"""Plots with matplotlib, on given axes or on a new figure without pyplot and display.
+
+New figures have the style sheet ``marginrank.plots.marginrank``, which is also for figures of your
+own: ``plt.style.use("marginrank.plots.marginrank")``.
+"""
+
+from marginrank.plots.additive import plot_additive
+from marginrank.plots.bars import plot_feature_ranking, plot_weights
+from marginrank.plots.lines import (
+    plot_learning_curve,
+    plot_path,
+    plot_position_effect,
+    plot_search,
+)
+
+__all__ = [
+    "plot_additive",
+    "plot_feature_ranking",
+    "plot_learning_curve",
+    "plot_path",
+    "plot_position_effect",
+    "plot_search",
+    "plot_weights",
+]

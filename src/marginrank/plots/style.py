@@ -1,0 +1,117 @@
+"""The common style of the plots: colors, axes, labels next to lines, and words for names."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from marginrank._utils.optional import require
+
+STYLE = Path(__file__).with_name("marginrank.mplstyle")
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # as in STYLE
+POSITIVE, NEGATIVE = PALETTE[:2]
+MUTED = "0.78"  # lines that are only there for comparison
+TEXT = "0.35"  # text that explains, beside the text of the data
+LABEL_SIZE = 9.0  # points
+LABEL_PLACE = 1.02  # of labels to the right of the axes, whose width is 1
+BESIDE = {"textcoords": "offset points", "size": LABEL_SIZE, "annotation_clip": False}
+LEADER = {"arrowstyle": "-", "linewidth": 0.6, "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 3}
+LINE_HEIGHT = 1.3  # distance of two labels, in sizes of their font
+ABBREVIATIONS = {"ndcg", "dcg", "map", "mrr", "err", "auc"}
+PARAMETERS = {"C": "C, the weight of the loss", "radius": "radius, the bound on the weights' size"}
+
+
+def in_style() -> Any:
+    """Return a context in which new figures and axes have the common style."""
+    return require("matplotlib", "plot").rc_context(fname=STYLE)
+
+
+def new_axes(width: float, height: float) -> Any:
+    """Return axes of a new figure in the common style; sizes are in inches."""
+    with in_style():
+        return require("matplotlib.figure", "plot").Figure((width, height)).subplots()
+
+
+def metric_label(metric: str) -> str:
+    """Return a metric's name for an axis.
+
+    Examples
+    --------
+    >>> from marginrank.plots.style import metric_label
+    >>> metric_label("ndcg@10"), metric_label("pairwise_accuracy")
+    ('NDCG@10', 'pairwise accuracy')
+    """
+    name, at, depth = metric.partition("@")
+    plain = name.upper() if name in ABBREVIATIONS else name.replace("_", " ")
+    return f"{plain}{at}{depth}"
+
+
+def name_rows(ax: Any, names: Sequence[str]) -> None:
+    """Name the rows of a bar plot from the top; a "$" in a name does not start a formula."""
+    ax.set_yticks(range(len(names)), names, parse_math=False)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.tick_params(axis="y", length=0)
+    ax.grid(visible=False, axis="y")
+
+
+def label_lines(ax: Any, lines: Sequence[Any]) -> None:
+    """Write the label of each line to the right of the axes, where labels do not overlap."""
+    if not lines:
+        return
+    to_fractions = ax.transData + ax.transAxes.inverted()
+    ends = [to_fractions.transform(line.get_xydata()[-1])[1] for line in lines]
+    gap = LINE_HEIGHT * LABEL_SIZE * ax.figure.dpi / 72 / ax.bbox.height
+    for line, height in zip(lines, spread_out(ends, gap), strict=True):
+        color = line.get_color()
+        ax.annotate(
+            line.get_label(),
+            line.get_xydata()[-1],
+            (LABEL_PLACE, height),
+            textcoords="axes fraction",
+            color=color,
+            size=LABEL_SIZE,
+            va="center",
+            annotation_clip=False,
+            parse_math=False,
+            arrowprops=LEADER | {"color": color},
+        )
+
+
+def write_beside(
+    ax: Any, text: str, place: tuple[float, float], color: str, coordinates: Any = "data"
+) -> None:
+    """Write a text to the right of a place."""
+    ax.annotate(text, place, (4, 0), coordinates, color=color, va="center", **BESIDE)
+
+
+def write_above(ax: Any, text: str, x: float) -> None:
+    """Write a text above the axes at x."""
+    coordinates = ("data", "axes fraction")
+    ax.annotate(text, (x, 1), (0, 3), coordinates, color=TEXT, ha="center", va="bottom", **BESIDE)
+
+
+def spread_out(places: Any, gap: float) -> Any:
+    """Move places apart to at least `gap`, in their order and with the least squared movement.
+
+    Examples
+    --------
+    >>> from marginrank.plots.style import spread_out
+    >>> spread_out([5.0, 0.0, 5.0], 2.0).tolist()
+    [4.0, 0.0, 6.0]
+    """
+    places = np.asarray(places, dtype=np.float64)
+    order = np.argsort(places, kind="stable")
+    shifts = gap * np.arange(places.size)
+    moved = np.empty_like(places)
+    moved[order] = isotonic_regression(places[order] - shifts).x + shifts
+    return moved
+
+
+def draw_band(ax: Any, x: Any, mean: Any, error: Any, color: str) -> None:
+    """Draw one standard error to both sides: a band, or a bar at a single place."""
+    if len(x) == 1:
+        ax.errorbar(x, mean, error, fmt="none", ecolor=color)
+    else:
+        ax.fill_between(x, mean - error, mean + error, color=color, alpha=0.15, linewidth=0)
