@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-import pytest
+from helpers.tables import each
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "understand" / "papers.md"
@@ -31,7 +31,7 @@ def test_every_table_and_figure_has_one_line():
     assert [line[:2] for line in lines()] == expected
 
 
-@pytest.mark.parametrize("line", lines(), ids=lambda line: f"paper {line[0]}, {line[1]}")
+@each("line", lines())
 def test_a_line_says_what_was_done_by_which_command_and_what_came_out(line):
     _, _, state, command, result = line
     assert state in STATES

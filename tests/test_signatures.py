@@ -51,7 +51,7 @@ def test_a_signature_is_short_enough_to_read(name):
     assert len(shown) <= max(LONGEST, PER_PARAMETER * len(signature.parameters)), shown
 
 
-@pytest.mark.parametrize("name", sorted(CALLABLES))
+@each("name", sorted(CALLABLES))
 def test_queries_and_weights_are_keywords(name):
     """Weights in the third place, as in scikit-learn, must not be taken for queries."""
     if name == "RankingData":

@@ -58,8 +58,8 @@ def test_all_that_chooses_pairs_has_the_names_and_defaults_of_rank_svm():
         assert all(taken[name].kind == wanted[name].kind for name in wanted)
 
 
-@pytest.mark.parametrize("normalization", ["none", "pairs", "query"])
-@pytest.mark.parametrize("method", ["query", "pair"])
+@each("normalization", ["none", "pairs", "query"])
+@each("method", ["query", "pair"])
 @pytest.mark.parametrize("name", NAMES)
 def test_the_optimum_is_that_of_rank_svm(name, method, normalization):
     kind = pair_kind(name, Y, QID)

@@ -16,6 +16,7 @@ from helpers.exports import (
     require_program,
     scores_of,
 )
+from helpers.tables import each
 
 from marginrank import AdditiveRankSVM, make_ranking
 from marginrank.export.exporting import export_files
@@ -54,7 +55,7 @@ def test_who_takes_curves():
 
 
 @every_taker
-@pytest.mark.parametrize("seed", range(3))
+@each("seed", range(3))
 def test_random_curves(target, seed):
     """Missing values, values beyond the outer knots, categories, constants and lines."""
     model, X = random_curves(40, seed=seed), 2 * random_documents(80, 40, seed=seed)

@@ -18,6 +18,7 @@ from helpers.exports import (
     require_program,
     scores_of,
 )
+from helpers.tables import each
 
 from marginrank import AdditiveRankSVM
 from marginrank.export.exporting import export_files
@@ -67,7 +68,7 @@ def assert_scored(target, model, X, **options):
 
 
 @every_taker
-@pytest.mark.parametrize("seed", range(2))
+@each("seed", range(2))
 def test_random_curves_and_pairs(target, seed):
     """Missing values, values beyond the outer knots, categories, constants and lines."""
     model, X = random_grids(20, 8, seed=seed), 2 * random_documents(80, 20, seed=seed)
@@ -82,10 +83,10 @@ def test_at_between_next_to_and_beyond_knots(target):
     """Every two such values, missing ones among them, in two pairs that share a feature."""
     model = random_grids(3, 2, seed=1)
     assert [each.features for each in model.interactions] == [(0, 1), (2, 1)]
-    assert [each.categorical for each in model.interactions] == [(True, False), (False, False)]
+    assert [grid.categorical for grid in model.interactions] == [(True, False), (False, False)]
     pairs = alone(3, *model.interactions)
-    for each in pairs.interactions:
-        assert_scored(target, pairs, documents_around(pairs, each))
+    for grid in pairs.interactions:
+        assert_scored(target, pairs, documents_around(pairs, grid))
 
 
 @every_taker

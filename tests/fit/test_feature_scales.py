@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.tables import each
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from marginrank import RankingData
@@ -82,7 +83,7 @@ def test_spread_inside_queries(layout):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
-@pytest.mark.parametrize("kind", [StandardScale, RangeScale, QueryScale])
+@each("kind", [StandardScale, RangeScale, QueryScale])
 def test_data_in_parts_is_the_same_as_all_at_once(kind, layout):
     X, qid = features()
     order = np.argsort(qid, kind="stable")
@@ -110,7 +111,7 @@ def test_X_is_not_changed(kind):
         assert abs(given - before).max() == 0
 
 
-@pytest.mark.parametrize("kind", [StandardScale, RangeScale, QueryScale])
+@each("kind", [StandardScale, RangeScale, QueryScale])
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 def test_parts_are_merged(kind, layout):
     """Each part has seen whole queries, and begins with another document."""

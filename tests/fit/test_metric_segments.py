@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from helpers.tables import each
 
 from marginrank.fit.metric_segments import LinearRankMetric, Steps
 from marginrank.metrics import ndcg
@@ -35,8 +36,8 @@ def true_values(X, offsets, y, w):
     return ndcg(y, np.round(X @ w, 12), qid=qid, k=3, gain="linear", per_query=True)
 
 
-@pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("ties", [False, True])
+@each("seed", range(12))
+@each("ties", [False, True])
 def test_values_are_those_of_the_metric(seed, ties):
     X, offsets, y = documents(seed, ties=ties)
     W = np.vstack([np.random.default_rng(seed).dirichlet(np.ones(3), 5), np.eye(3)])
@@ -45,9 +46,9 @@ def test_values_are_those_of_the_metric(seed, ties):
         np.testing.assert_allclose(own, true_values(X, offsets, y, w), atol=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("ties", [False, True])
-@pytest.mark.parametrize("positive", [False, True])
+@each("seed", range(12))
+@each("ties", [False, True])
+@each("positive", [False, True])
 def test_steps_equal_the_metric_between_all_crossings(seed, ties, positive):
     X, offsets, y = documents(seed, ties=ties)
     rng = np.random.default_rng(seed)

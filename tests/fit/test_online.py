@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from helpers.pair_kinds import NAMES, pair_kind
+from helpers.tables import each
 
 from marginrank import RankingData, RankSVM, make_ranking
 from marginrank.data.pair_lists import PairList
@@ -60,7 +61,7 @@ def mslr_like(request):
     )
 
 
-@pytest.mark.parametrize("C", [1e-4, 1e-2, 1.0])
+@each("C", [1e-4, 1e-2, 1.0])
 @pytest.mark.parametrize("loss", [name for name in LOSSES if LOSSES[name].smooth])
 def test_within_two_per_cent_in_twenty_passes(mslr_like, C, loss):
     optimum = batch_optimum(mslr_like, C=C, loss=loss)
@@ -96,7 +97,7 @@ KINDS_AND_LOSSES = [
 ]
 
 
-@pytest.mark.parametrize("method", ["query", "pair"])
+@each("method", ["query", "pair"])
 @pytest.mark.parametrize(("name", "loss"), KINDS_AND_LOSSES)
 def test_every_kind_of_pairs_converges(name, loss, method):
     features, y, qid = make_ranking(100, (5, 25), 8, correlation=0.5, random_state=0)

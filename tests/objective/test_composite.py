@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from helpers.brute_force import explicit_pairs
 from helpers.objectives import make_objective
+from helpers.tables import each
 
 from marginrank import RankingData, make_ranking
 from marginrank.models.fit_report import StopReason
@@ -52,7 +53,7 @@ def dual_gap(loss, regularizer, w, margins):
     return best
 
 
-@pytest.mark.parametrize("margins", [None, MARGINS], ids=["", "margins"])
+@each("margins", [None, MARGINS])
 @pytest.mark.parametrize("regularizer", REGULARIZERS, ids=repr)
 @pytest.mark.parametrize("loss", EXACT, ids=lambda loss: loss.name)
 def test_the_gap_is_that_of_the_dual_over_explicit_pairs(loss, regularizer, margins):

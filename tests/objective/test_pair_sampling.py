@@ -36,8 +36,8 @@ def table(preferred, other, weight):
     return result
 
 
-@pytest.mark.parametrize("normalization", ["none", "query"])
-@pytest.mark.parametrize("qid", [QID, MIXED], ids=["grouped", "mixed"])
+@each("normalization", ["none", "query"])
+@each("qid", [QID, MIXED])
 @pytest.mark.parametrize("name", NAMES)
 def test_pairs_are_drawn_by_their_weight(name, qid, normalization):
     kind = pair_kind(name, Y, qid)

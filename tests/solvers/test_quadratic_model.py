@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers.tables import each
 
 from marginrank import _core
 from marginrank.objective.regularizers import ElasticNet, L1Ball
@@ -26,9 +27,9 @@ KINDS = ["plain", "collinear", "duplicates", "scales", "constant"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("positive", [False, True])
-@pytest.mark.parametrize("l2", [0.0, 0.1])
-@pytest.mark.parametrize("share", [0.5, 0.01])
+@each("positive", [False, True])
+@each("l2", [0.0, 0.1])
+@each("share", [0.5, 0.01])
 def test_a_penalty_is_minimised(kind, positive, l2, share):
     hessian, gradient = make_problem(kind)
     regularizer = ElasticNet(share * np.abs(gradient).max(), l2, positive)
@@ -42,8 +43,8 @@ def test_a_penalty_is_minimised(kind, positive, l2, share):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("positive", [False, True])
-@pytest.mark.parametrize("radius", [1e-2, 1.0, 100.0])
+@each("positive", [False, True])
+@each("radius", [1e-2, 1.0, 100.0])
 def test_a_ball_is_minimised_in(kind, positive, radius):
     hessian, gradient = make_problem(kind)
     ball = L1Ball(radius, positive)

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.brute_force import BruteForce, explicit_pairs
 from helpers.objectives import make_objective
+from helpers.tables import each
 from sklearn.svm import LinearSVC
 
 from marginrank import RankingData, make_ranking
@@ -62,7 +63,7 @@ PROBLEMS = {
 
 @pytest.mark.parametrize("loss", SMOOTH.values(), ids=SMOOTH)
 @pytest.mark.parametrize(("shape", "kind"), PROBLEMS.values(), ids=PROBLEMS)
-@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+@each("C", [1e-3, 1.0, 1e3])
 def test_tol_is_the_relative_distance_to_the_optimum(solver, C, shape, kind, loss):
     X, y, qid = make_ranking(*shape, **kind, random_state=2)
     objective = make_objective(RankingData(X, y, qid), loss, C=C)

@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.brute_force import explicit_pairs
 from helpers.objectives import make_objective
+from helpers.tables import each
 
 from marginrank import RankingData, make_ranking
 from marginrank.models.fit_report import StopReason
@@ -50,7 +51,7 @@ REGULARIZERS = [
 
 
 @pytest.mark.parametrize("regularizer", REGULARIZERS, ids=repr)
-@pytest.mark.parametrize("loss", SMOOTH, ids=lambda loss: loss.name)
+@each("loss", SMOOTH)
 def test_proximal_newton_is_certified_and_meets_the_conditions_of_optimality(loss, regularizer):
     objective = random_objective(40, (5, 30), 12, loss=loss, correlation=0.5)
     result = proximal_newton(objective, regularizer, tol=1e-11)
