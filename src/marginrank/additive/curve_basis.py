@@ -9,9 +9,10 @@ The penalty is the penalty of RankSVM for the line, and λ times the roughness o
 
     ½ σ² a² + ½ λ (σ / τ)² R(r),    R(r) = m Σ (Δr)² + m³/π² Σ (Δ²r)²
 
-with the scale σ that the feature is divided by, its standard deviation τ, and differences from knot
-to knot. Because knots are quantiles, R is about ∫ r'² + r''² / π² over the share of documents below
-x. A line has the same penalty as in RankSVM, for any λ.
+where σ is the scale that the feature is divided by, τ is its standard deviation, and Δ is the
+difference between adjacent knots. Knots are quantiles, so R approximates ∫ r'² + r''² / π² where r
+is a function of the share of documents below x. A line has the same penalty as in RankSVM, for any
+λ.
 
 On the space of all r, the eigenvectors of the covariance relative to R are a basis of curves that
 are uncorrelated on the documents and ordered by variance. Scaled by their penalty, and together
@@ -41,19 +42,20 @@ from marginrank.operators.transformed import Transformation
 
 STEP = 1.0 / WHOLE
 SEED = 1  # random seed of the document sample
-BLOCK_ENTRIES = 1 << 20  # codes that are read at a time
-LEAST, MOST = 1e-290, 1e290  # variances of features whose products do not under- or overflow
-FEW = 1e-6  # documents added to each knot: one without weight would make matrices singular
+BLOCK_ENTRIES = 1 << 20  # number of codes processed at a time, which limits memory
+LEAST, MOST = 1e-290, 1e290  # variances in this range do not under- or overflow in products
+FEW = 1e-6  # added to the count of each knot: a knot without documents makes matrices singular
 
 
 @dataclass(frozen=True)
 class CurveBasis(Transformation):
     """The basis functions of all features and grids, given by their values at the knots."""
 
-    # By feature, the values of its functions (columns) at its knots; row 0 is for missing values.
+    # For each feature or grid, one row per knot and one column per function; row 0 is for missing
+    # values.
     blocks: Sequence[Floats]
-    variances: Floats  # approximate, of each function over the documents
-    deviations: Floats  # τ by feature; 0 without curves
+    variances: Floats  # approximate variance of each function over the documents
+    deviations: Floats  # τ of each feature; 0 if it has no curves
     n_grids: int = 0  # number of grids: the last blocks, each with CLASSES features of HatCodes
 
     @cached_property
@@ -133,15 +135,15 @@ class BasisBlock(NamedTuple):
 
 @dataclass(frozen=True)
 class CurveShapes:
-    """Unscaled basis functions; `sizes` has the factors, which depend on smoothness and scale.
+    """Basis functions before scaling; `sizes` returns the factors for a smoothness and a scale.
 
     The functions of a feature are indicators of missing values or categories, the line of slope
     one, and curves of roughness one.
     """
 
-    blocks: list[BasisBlock]  # by feature
+    blocks: list[BasisBlock]  # one per feature
     n_steps: Integers  # number of indicators of each feature
-    deviations: Floats  # τ by feature; 0 without curves
+    deviations: Floats  # τ of each feature; 0 if it has no curves
 
     @classmethod
     def of(cls, knots: Knots, codes: HatCodes) -> "CurveShapes":
@@ -182,7 +184,8 @@ class CurveShapes:
     def basis(self, smoothness: float, scale: Floats | None = None) -> CurveBasis:
         """Return the basis in which the penalty of weights u is ½‖u‖².
 
-        `smoothness` is λ, infinite for lines alone; `scale` is σ, by default 1.
+        `smoothness` is λ; if it is infinite, all curves are straight lines. `scale` is σ, by
+        default 1.
         """
         sizes = self.sizes(smoothness, scale)
         starts = np.cumsum([block.variances.size for block in self.blocks])[:-1]
@@ -205,7 +208,7 @@ def sample(codes: HatCodes) -> HatCodes:
 
 
 def _with_gaps(codes: HatCodes) -> NDArray[np.bool_]:
-    """Return one boolean per feature: whether it has missing values. Blockwise, to save memory."""
+    """Return one boolean per feature: whether it has missing values."""
     n_documents, n_features = codes.codes.shape
     found = np.zeros(n_features, dtype=np.bool_)
     height = max(BLOCK_ENTRIES // max(n_features, 1), 1)
@@ -216,7 +219,7 @@ def _with_gaps(codes: HatCodes) -> NDArray[np.bool_]:
 
 
 class HatSums(NamedTuple):
-    """Means of hat functions over documents. Products of non-adjacent functions are zero."""
+    """Means of hat functions and of their products; only adjacent functions have products."""
 
     mean: Floats
     squares: Floats
@@ -237,12 +240,12 @@ class HatSums(NamedTuple):
             ):
                 total += np.bincount(at, weights, minlength=total.size)
         left, right, left_left, right_right, left_right = sums[:, :-1] / n_documents
-        # The weight to the right of a column belongs to the next one.
+        # The weight to the right of a column belongs to the next column.
         mean, squares = left + np.roll(right, 1), left_left + np.roll(right_right, 1)
         return cls(mean, squares, left_right)
 
     def moments(self, first: Integers, width: int) -> "HatMoments":
-        """Return the moments of features with `width` columns each, which begin at `first`."""
+        """Return the moments of features that begin at the columns `first`, each `width` wide."""
         at = first[:, None] + np.arange(width)
         products = self.squares[at][:, :, None] * np.eye(width)
         j = np.arange(width - 1)
@@ -257,7 +260,7 @@ class HatMoments(NamedTuple):
     products: Floats  # (n_features, n_columns, n_columns): means of products of two functions
 
     def present(self) -> "HatMoments":
-        """Return the moments over documents that have a value, without the missing column."""
+        """Return the moments over documents that have a value, without missing values' column."""
         mean = self.mean[:, 1:] + FEW
         products = self.products[:, 1:, 1:] + FEW * np.eye(mean.shape[1])
         total = mean.sum(axis=1)
@@ -269,11 +272,11 @@ class HatMoments(NamedTuple):
 
 
 class FeatureLines(NamedTuple):
-    """One line of slope one per feature, for features with the same number of knots."""
+    """A straight line of slope one for each feature; all features have the same number of knots."""
 
     values: Floats  # (n_features, n_knots): mean zero over the documents that have a value
-    along: Floats  # (n_features, n_knots): mean products with hat functions
-    variances: Floats  # τ² by feature
+    along: Floats  # (n_features, n_knots): mean products of lines with hat functions
+    variances: Floats  # τ² of each feature
     moments: HatMoments  # moments of the features' hat functions
 
 
@@ -311,9 +314,10 @@ def _curves(lines: FeatureLines) -> list[BasisBlock]:
 
 
 def _eigencurves(along: Floats, moments: HatMoments) -> tuple[Floats, Floats]:
-    """Return curves of roughness one, uncorrelated with lines and each other, and variances.
+    """Return curves of roughness one, and their variances in descending order.
 
-    Variances are descending. `along` has the mean products of hat functions with lines.
+    The curves are uncorrelated with the lines and with each other. `along` has the mean products of
+    hat functions with lines.
     """
     conditions = np.stack([moments.mean, along], axis=2)
     conditions /= np.linalg.norm(conditions, axis=1, keepdims=True)

@@ -28,7 +28,7 @@ from marginrank.operators.native import NativeDesign, NativeMatrix, as_native
 from marginrank.operators.transformed import TransformedDesign
 
 BLOCK_ENTRIES = 1 << 22  # values of basis functions computed at a time
-FULL_HESSIAN = 1024  # columns, up to which the diagonal is taken from the full Hessian
+FULL_HESSIAN = 1024  # with at most this many columns, the diagonal is taken from the full Hessian
 
 
 class HatMatrix(NativeMatrix):
@@ -47,7 +47,7 @@ class CurveMatrix(Matrix):
     hats: HatMatrix
     knots: Knots
     basis: CurveBasis  # linear combinations of the hat functions
-    grids: tuple[FeatureGrid, ...] = ()  # their hat functions follow the ones of the features
+    grids: tuple[FeatureGrid, ...] = ()  # their hat functions follow those for single features
 
     @classmethod
     def of(
@@ -80,7 +80,7 @@ class CurveMatrix(Matrix):
         return as_native(self.values(columns))
 
     def feature(self, j: Any) -> Any:
-        """Return the feature index of each basis function j; for a grid, of its first feature."""
+        """Return the feature index of each basis function j; grids have their first feature's."""
         of_blocks = [*range(self.knots.n_features), *(grid.features[0] for grid in self.grids)]
         return np.array(of_blocks)[np.searchsorted(self.basis.starts, j, side="right") - 1]
 
@@ -130,7 +130,7 @@ class CurveMatrix(Matrix):
 
 
 class CurveDesign(TransformedDesign):
-    """Products with a CurveMatrix, computed by the hat functions' design matrix."""
+    """Products with a CurveMatrix, computed from products with its HatMatrix."""
 
     matrix: CurveMatrix
     inner: NativeDesign

@@ -40,10 +40,10 @@ from marginrank.objective.objective import Objective
 from marginrank.solvers.registry import find_solver
 from marginrank.solvers.result import Callback, SolverResult
 
-CHOICE_TOL = 1e-3  # closer fits would not change the chosen interactions
-FEATURES_AT_ONE = 200  # for which the default smoothness is 1
-SMOOTH_LOSS = "squared_hinge"  # for the choice of interactions, if the loss is not smooth
-EXACT_GRID = 2.0**-50  # relative to the largest value: differences of its multiples are exact
+CHOICE_TOL = 1e-3  # tol of intermediate fits: closer fits would not change the chosen interactions
+FEATURES_AT_ONE = 200  # number of features for which the default smoothness is 1
+SMOOTH_LOSS = "squared_hinge"  # chooses interactions if the loss of the fit is not smooth
+EXACT_GRID = 2.0**-50  # step size relative to the largest value: differences of multiples are exact
 NO_GROUPS: Integers = np.zeros(1, dtype=np.int64)
 
 
@@ -128,8 +128,8 @@ class AdditiveProblem(NamedTuple):
 
     matrix: CurveMatrix
     scale: Scale | None
-    signs: Mapping[int, int]  # 1 for increasing, −1 for decreasing curves, by feature
-    positions: PositionTerm  # their effects are the categories of one more feature
+    signs: Mapping[int, int]  # feature → 1 if its curve is increasing, −1 if decreasing
+    positions: PositionTerm  # position effects are the categories of an additional feature
 
     def objective(
         self,
@@ -236,11 +236,11 @@ class AdditiveProblem(NamedTuple):
 
 
 def monotone_cone(basis: CurveBasis, signs: Mapping[int, int]) -> Cone:
-    """Return the cone of monotone curves, given 1 (increasing) or −1 (decreasing) by feature.
+    """Return the cone of monotone curves; `signs` has 1 (increasing) or −1 (decreasing) by feature.
 
-    The values at the knots are Tu, with weights u and the basis functions T. The curve is
-    increasing if no difference D between adjacent knots is negative: DTu ≥ 0. A curve with one
-    knot has no constraint.
+    The values of a curve at the knots are Tu, with weights u and basis functions T. The matrix D
+    takes differences between adjacent knots, so the curve is increasing if DTu ≥ 0. A curve with
+    one knot has no constraint.
     """
     return Cone(
         [
@@ -256,10 +256,10 @@ def monotone_cone(basis: CurveBasis, signs: Mapping[int, int]) -> Cone:
 
 
 def exactly_monotone(values: Floats, sign: int) -> Floats:
-    """Return a curve's values at its knots, monotone except for rounding, made exactly monotone.
+    """Return the values of a curve at its knots, without violations of monotonicity by rounding.
 
-    They become multiples of one number. Differences are then exact, so interpolated values are
-    monotone, too.
+    The values become multiples of one number. Their differences are then exact, so interpolated
+    values are monotone, too.
     """
     raised: Floats = sign * np.maximum.accumulate(sign * values)
     _, exponent = np.frexp(np.abs(raised).max())

@@ -1,7 +1,7 @@
-"""Basis functions for interactions of two features, in which their penalty is ½‖u‖².
+"""Basis functions for interactions of two features, whose weights u have the penalty ½‖u‖².
 
 A function of two features is given by its values at the nodes of a grid
-(:mod:`marginrank.additive.grids`). It holds the part that no sum of two curves can represent: over
+(:mod:`marginrank.additive.grids`). It is the part that a sum of two curves cannot represent: over
 the documents it is uncorrelated with every function of one of the two features that is linear
 between the rows, or columns, of the grid.
 
@@ -11,9 +11,9 @@ roughness of curves in two directions,
 
     R(g) = ∫∫ g_u² + g_v² + (g_uu² + 2 g_uv² + g_vv²) / π²   by differences from node to node,
 
-where u and v are shares of the rows and columns. Rows and columns of missing values, and of
-categories, have no neighbors: each has the penalty of a function along itself, and a value v at the
-crossing of two of them costs ½ v².
+where u and v are shares of the rows and columns. A row or column of missing values, or of a
+category, has no neighbors: it has the penalty of a curve along itself, and a value v where two of
+them cross has the penalty ½ v².
 
 As for curves, the basis functions are eigenvectors of the covariance on the documents relative to
 the penalty.
@@ -37,16 +37,16 @@ from marginrank.data.knots import Knots
 from marginrank.models.additive_model import Interaction
 
 BINS = 16  # number of bins between the knots of a grid axis
-CATEGORIES = MOST_NODES  # with a row of their own; the others share the row of missing values
+CATEGORIES = MOST_NODES  # most categories with a row each; rarer ones share the missing values' row
 
-SHARE = 1 / 3  # factor on λ: cos πu cos πv then costs as much per variance as the curve cos πu
+SHARE = 1 / 3  # factor on λ: per variance, cos πu cos πv then has the same penalty as cos πu
 
 
 class GridAxis(NamedTuple):
     """One feature of a grid: the parts of the penalty that depend on its nodes."""
 
     ratio: float  # (σ / τ)²; 1 for categories
-    used: NDArray[np.bool_]  # by node, whether it has documents; values at the others stay zero
+    used: NDArray[np.bool_]  # for each node, whether it has documents; others keep the value zero
     categorical: bool  # whether the nodes have no neighbors
 
     @property

@@ -21,7 +21,7 @@ from marginrank.additive.knots import WHOLE, HatCodes, encode
 from marginrank.data.knots import Knots
 
 CLASSES = 4
-MOST_NODES = 20  # nodes per axis, without missing: columns of a class must fit in a byte
+MOST_NODES = 20  # most nodes per axis besides missing values: columns of a class must fit in a byte
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,17 @@
-"""Greedy choice of interactions: the pairs of features whose grids would reduce the objective most.
+"""Greedy selection of interactions: pairs of features whose grids would reduce the objective most.
 
-Curves are fitted first. Let z be the derivative of the loss by the score of each document, and H
-its Hessian by the scores. Every feature is cut into *cells*: a few bins with about the same number
-of documents. It gets a few functions that are constant in each cell and orthonormal over the
-documents: cosines of the share of documents below, or indicators of categories and missing values.
-Let f be a product of two of them, one of each feature. The slope of the loss along f is g = Σ z f,
-its curvature about tr(H) Var(f), and the penalty of f is ½ q. The best multiple of f then reduces
+Curves are fitted first. Let z be the gradient and H the Hessian of the loss with respect to the
+scores of the documents. Every feature is cut into *cells*: a few bins with about the same number of
+documents. On the cells, a few functions are defined that are orthonormal over the documents:
+cosines of the share of documents with a smaller value, or indicators of categories and missing
+values. Let f be a product of two of them, one per feature. Along f the loss has the slope g = Σ z f
+and about the curvature tr(H) Var(f). The penalty of f is ½ q. The best multiple of f then reduces
 the objective by about
 
     ½ g² / (q + tr(H) Var(f))
 
-The *gain* of a pair of features is the sum over its products f. It only takes sums of z by the
-cells of two features. The best pairs get a grid, the model is fitted again, and so on.
+The *gain* of a pair of features is the sum over its products f. It needs only the sums of z over
+each combination of two cells. The best pairs get a grid, the model is fitted again, and so on.
 """
 
 from collections.abc import Callable, Collection
@@ -37,9 +37,9 @@ from marginrank.objective.objective import Objective, Point
 from marginrank.objective.pair_sets import PairSet
 from marginrank.objective.protocols import Scores
 
-DOCUMENTS = 50_000  # at most, for the choice of pairs
-FEATURES = 256  # at most, whose pairs are candidates: the curves with the largest variance
-STEPS = 4  # fits at most, between which pairs are chosen
+DOCUMENTS = 50_000  # largest sample from which pairs are chosen
+FEATURES = 256  # only pairs of the features whose curves vary most are candidates
+STEPS = 4  # largest number of fits between which pairs are chosen
 SEED = 2  # random seed of document samples
 CELLS = 8  # cells per feature, besides the cell of missing values
 COSINES = 5  # cosines per numeric feature
@@ -48,7 +48,7 @@ Pair = tuple[int, int]
 
 
 class RoughnessPenalty(NamedTuple):
-    """The smoothness λ, and the scales of the features."""
+    """Parameters of the roughness penalty: the smoothness λ and the scales of the features."""
 
     smoothness: float
     scale: Floats | None
@@ -93,8 +93,8 @@ class Cells(NamedTuple):
     """The cells of one feature, and functions that are constant in each cell."""
 
     of_column: Integers  # the cell of each column of the feature; 0 for missing values
-    functions: Floats  # (CELLS + 1, CELLS): by cell; orthonormal over the documents, then zeros
-    orders: Floats  # by function: p² for the cosine cos(πpu), zero for indicators
+    functions: Floats  # (CELLS + 1, CELLS): one row per cell; unused columns are zero
+    orders: Floats  # for each function: p² for the cosine cos(πpu), zero for indicators
     costs: Floats  # factor of the penalty: (σ / τ)² of a cosine, 1 / share of an indicator
 
     @classmethod
@@ -159,7 +159,7 @@ class Candidates:
 
     features: Integers  # ascending
     codes: NDArray[np.uint8]  # (n_features, n_documents): the cell of each value
-    cells: list[Cells]  # by feature
+    cells: list[Cells]  # one per feature
     smoothness: float
     threads: int
 
@@ -178,7 +178,7 @@ class Candidates:
 
     @cached_property
     def pairs(self) -> list[Pair]:
-        """All pairs of features, in the order in which `_sums` returns them."""
+        """All pairs of features, in the order of the results of `_sums`."""
         return list(combinations(self.features.tolist(), 2))
 
     def best(self, point: Point, n: int, taken: list[Pair]) -> list[Pair]:
@@ -190,7 +190,7 @@ class Candidates:
         return list(islice(free, n))
 
     def gains(self, point: Point) -> Floats:
-        """Return an estimate of the decrease of the objective by a grid, for each pair."""
+        """Return, for each pair, the estimated decrease of the objective if it gets a grid."""
         slopes = self._sums(self._functions, _by_row(point, np.asarray(point.score_gradient)))
         gains = 0.5 * slopes**2 / (self._penalties + _curvature(point) * self._variances)
         by_pair: Floats = gains.sum(axis=(1, 2))

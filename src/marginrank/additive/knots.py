@@ -102,7 +102,7 @@ def choose_knots(X: Any, max_bins: int = 32, categorical: Collection[int] = ()) 
 
 
 def _require_memory(X: Any) -> None:
-    """Raise an error if memory is too small for the codes and the sample, which are dense."""
+    """Raise MemoryError if memory is too small for the codes and the sample, which are dense."""
     n_documents, n_features = X.shape
     sampled = min(n_documents, SAMPLE) * X.dtype.itemsize
     require_memory(
@@ -150,7 +150,8 @@ def _quantiles(values: Floats, max_bins: int) -> Floats:
     frequent = counts * max_bins > values.size
     rare = np.repeat(distinct[~frequent], counts[~frequent])
     n_inner = max_bins - 1 - int(frequent.sum())
-    # A curve may jump between a frequent value and the others, so these start and end with a knot.
+    # A curve may jump between a frequent value and the others, so the others start and end with a
+    # knot.
     shares = np.linspace(0, 1, n_inner) if frequent.any() else np.linspace(0, 1, n_inner + 2)[1:-1]
     # The smallest value with at least that share of values at or below it.
     inner = rare[np.maximum(np.ceil(shares * rare.size - 1.0), 0.0).astype(np.int64)]

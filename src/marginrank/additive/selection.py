@@ -1,7 +1,7 @@
 """Additive models for the search driver: models of one fold share work.
 
 Knots and scales are chosen from the training documents of the fold. Models of one fold share the
-encoded features and the basis functions, because smoothness only changes factors of the functions.
+encoded features and the basis functions, because smoothness only scales the functions.
 Each fit starts from the curves and the curvature of the previous one.
 """
 
@@ -24,13 +24,13 @@ from marginrank.selection.folds import cost_by_label, rows_of
 from marginrank.selection.learner import PathLearner, PathModel
 from marginrank.solvers.result import Curvature, SolverResult
 
-KEPT_BYTES = 1 << 28  # if codes take less, all folds are cached for the next smoothness
+KEPT_BYTES = 1 << 28  # if the codes take fewer bytes, all folds are cached for the next smoothness
 
 
 class AdditiveLearner(PathLearner):
     """Additive models for a grid of C, fitted to folds."""
 
-    search_tol = 1e-3  # closer fits would not change the choice
+    search_tol = 1e-3  # closer fits would not change the selected parameters
     n_points = 3
     room = (0.1, 100.0)
 
@@ -72,7 +72,7 @@ class AdditiveLearner(PathLearner):
         pairs = preferences_of(some, parameters).pairs
         middle = 1.0 / float(np.sum(pairs.weighted(1.0, parameters.normalization).weights))
         powers = np.arange(n_points) - n_points // 2
-        return np.array([float(f"{middle * 10.0**k:.4g}") for k in powers])  # short numbers
+        return np.array([float(f"{middle * 10.0**k:.4g}") for k in powers])  # short to print
 
     def predict(self, data: RankingData, model: Any, rows: Integers | None, threads: int) -> Floats:
         scores: Floats = model(data.X if rows is None else data.X[rows], threads=threads)
@@ -100,7 +100,7 @@ class AdditiveLearner(PathLearner):
 class FoldCurves:
     """A training fold, and its latest weights for each C."""
 
-    data: RankingData  # `data` and `rows` are kept alive because the cache key has their id
+    data: RankingData  # `data` and `rows` are kept alive because the cache key contains their id()
     rows: Integers | None
     train: RankingData
     layout: Layout
