@@ -42,7 +42,7 @@ class Progress:
         gap: float | None = None,
         gradient: Floats | None = None,
     ) -> None:
-        """Add one iteration that ended at `point`; `gap` and `gradient` are its own by default."""
+        """Add one iteration that ended at `point`, which has the default `gap` and `gradient`."""
         self.n_iter += point.objective is self._objective  # iterations on samples do not count
         line = Iteration(
             iteration=len(self.history) + 1,
@@ -75,7 +75,7 @@ class Progress:
         *,
         gap: float | None = None,
     ) -> SolverResult:
-        """Return `point` as the result; `gap` is its own by default."""
+        """Return `point` as the result; `gap` is the certified gap at `point` by default."""
         return SolverResult(
             w=point.w,
             scores=point.scores,
@@ -101,7 +101,7 @@ def check_smooth(objective: Objective) -> None:
 
 
 def start(objective: Objective, w: Floats, scores: Scores | None = None) -> Point:
-    """Evaluate the first w; raise ValueError if sums of features overflow."""
+    """Return the point at the first w; raise ValueError if sums of features overflow."""
     point = objective.at(w, scores)
     check_magnitude(point)
     return point
@@ -110,7 +110,7 @@ def start(objective: Objective, w: Floats, scores: Scores | None = None) -> Poin
 def start_inside(
     objective: Objective, regularizer: Regularizer, w0: Floats | None, scores0: Scores | None
 ) -> Point:
-    """Evaluate zero, or `w0` moved into the domain of a regularizer."""
+    """Return the point at zero, or at `w0` moved into the domain of a regularizer."""
     if w0 is None:
         return start(objective, np.zeros(objective.n_features))
     w = regularizer.inside(w0)
@@ -131,7 +131,7 @@ def check_magnitude(point: Point) -> None:
         worst = int(np.argmax(np.nan_to_num(np.abs(point.gradient), nan=np.inf)))
     else:
         raise ValueError(
-            "the loss overflows because weights, pair costs, margins or C are too large; lower "
+            "the loss overflows because weights, pair costs, margins or C are too large; decrease "
             "them."
         )
     # A large C alone makes gradients large, which is fine as long as they are finite.
@@ -151,5 +151,5 @@ def _check_finite(objective: Objective) -> None:
     for j in range(min(objective.n_features, SUSPECTS)):
         if not objective.space.is_finite(objective.design.column(j)):
             raise ValueError(
-                f"X[:, {objective.feature(j)}] has NaN or infinity; replace or impute such values."
+                f"X[:, {objective.feature(j)}] has NaN or infinity; replace or impute them."
             )

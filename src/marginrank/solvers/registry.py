@@ -42,12 +42,12 @@ class Solver(NamedTuple):
 
     minimize: Callable[..., SolverResult]
     takes: Callable[[Loss, Structure | None], bool]
-    regularized: bool = False  # takes a regularizer beside the ridge of the objective
-    # Largest memory per document. A point takes 40 bytes: scores, slopes, and the documents of a
-    # query by score with their windows. Scores alone take 8.
+    regularized: bool = False  # takes a regularizer in addition to the ridge of the objective
+    # Largest memory per document. A point takes 40 bytes: scores, slopes, the order of documents
+    # by score, and their windows. Scores alone take 8.
     state_bytes: int = 112
-    # The solver that it extends to cones, groups of weights or the hinge; users select it by that
-    # name.
+    # Public name, if it differs: this solver extends the one of that name to cones, groups of
+    # weights or the hinge.
     method: str | None = None
 
 

@@ -16,7 +16,7 @@ class Curvature(NamedTuple):
 
     features: Integers  # ascending
     hessian: Floats  # shape (m, m), without a ridge
-    cost: float  # number of sweeps that computing it took
+    cost: float  # number of sweeps spent on computing it
 
     def scaled(self, weight: float, sizes: Floats | None = None) -> "Curvature":
         """Return the Hessian of `weight` times the loss, with features multiplied by `sizes`."""
@@ -39,7 +39,7 @@ class SolverResult:
     estimate: float  # the solver's estimate of F(w) − F*
     n_iter: int  # iterations on the full data
     stop: StopReason
-    history: list[Iteration] = field(default_factory=list)  # iterations on samples included
+    history: list[Iteration] = field(default_factory=list)  # includes iterations on samples
     curvature: Curvature | None = None  # for a warm start of a similar problem
 
     @property

@@ -1,14 +1,14 @@
-"""Block principal pivoting: find the conditions of a cone Gu ≥ 0 that are equations at the optimum.
+"""Block principal pivoting: find the constraints of a cone Gu ≥ 0 that are active at the optimum.
 
-Each step solves the problem on a face of the cone, where some conditions are equations and the
-others are ignored: an unconstrained problem, for any solver. An ignored condition that is violated
-becomes an equation; an equation with a negative multiplier is ignored. These wrong conditions all
-change at once as long as their number falls, with a few exceptions; after that only the last one
+Each step solves the problem on a face of the cone, where some constraints are equations (*active*)
+and the others are ignored: an unconstrained problem, for any solver. An ignored constraint is wrong
+if it is violated; an active one is wrong if its multiplier is negative. All wrong constraints
+change at once as long as their number falls, with a few exceptions. After that only the last one
 changes in each step. This terminates because F is strictly convex (Murty, 1974; Habetler and
 Kostreva, 1978, for functions that are not quadratic; Júdice and Pires, 1994, for blocks).
 
-Every step also gives a point of the cone, the projection of the face's optimum, and a lower bound
-on F* by its certificate.
+Every step also projects the optimum of its face onto the cone. The certificate of the projection is
+a lower bound on F*.
 """
 
 from collections.abc import Callable
@@ -24,11 +24,11 @@ from marginrank.objective.protocols import meets
 from marginrank.solvers.progress import Progress, start
 from marginrank.solvers.result import Callback, SolverResult
 
-CHANCES = 3  # steps that may leave as many conditions wrong as before
+CHANCES = 3  # block steps allowed without a decrease in the number of wrong constraints
 FIRST_TOL = 1e-3  # on the first face, which is rarely the right one
 FINER = 0.01  # factor on the tolerance when the face seems right but the gap is too large
-LAST_TOL = 1e-4  # of tol: the smallest tolerance on a face
-PATIENCE = 50  # faces without a smaller gap: rounding decides which conditions are wrong
+LAST_TOL = 1e-4  # smallest tolerance on a face, relative to tol
+PATIENCE = 50  # faces without a smaller gap: then rounding decides which constraints are wrong
 
 Minimize = Callable[..., SolverResult]
 
@@ -75,7 +75,7 @@ class FaceOptimum(NamedTuple):
 
     free: Point  # may be outside of the cone
     inside: ConePoint  # the nearest point of the cone
-    held_inside: Booleans  # the conditions that are equations there
+    held_inside: Booleans  # the constraints that are active at `inside`
     estimate: float
     stop: StopReason
     n_inner: int
@@ -109,7 +109,7 @@ class Pivoting:
     def run(
         self, objective: Objective, tol: float, record: Callable[[FaceOptimum], None]
     ) -> tuple[float, StopReason]:
-        """Minimize; return an estimate of F − F* and why it stopped. Sets w, best and lower."""
+        """Minimize; return an estimate of F − F* and the stop reason. Updates w, best and lower."""
         self.best, self.lower = None, 0.0
         exchange = _Exchange(self._cone.n_conditions)
         finest = LAST_TOL * tol
@@ -136,7 +136,7 @@ class Pivoting:
             elif idle > PATIENCE:
                 return self.gap, StopReason.PRECISION
             elif is_first:
-                # The projection of the unconstrained optimum is a better guess than its conditions.
+                # The constraints active at the projection are a better guess than all violated.
                 self._held = step.held_inside
             else:
                 self._held, is_better = exchange.next(self._held, wrong)
@@ -144,14 +144,14 @@ class Pivoting:
         return estimate, StopReason.MAX_ITER
 
     def _offer(self, point: ConePoint) -> ConePoint:
-        # Sets: best, lower.
+        # Updates best and lower.
         if self.best is None or point.value < self.best.value:
             self.best = point
         self.lower = max(self.lower, point.value - point.gap)
         return self.best
 
     def _solve(self, objective: Objective, tol: float, max_iter: int) -> FaceOptimum:
-        # Sets: w.
+        # Updates w.
         face = self._cone.face(objective, self._held)
         if face.objective.n_features == 0:
             free, found = objective.at_zero(), None
@@ -172,7 +172,7 @@ class Pivoting:
         return FaceOptimum(free, inside, held, found.estimate + outside, found.stop, found.n_iter)
 
     def _wrong(self, point: Point) -> Booleans:
-        # Violated conditions, and equations with a negative multiplier.
+        # Violated constraints, and active constraints with a negative multiplier.
         size = PRECISION * point.w.size
         rounding = point.gradient_rounding + size * float(np.linalg.norm(point.gradient))
         pulled = self._cone.forces(point.gradient, self._held) < -rounding
@@ -182,14 +182,14 @@ class Pivoting:
 
 
 class _Exchange:
-    """The rule by which conditions become equations, or are ignored again."""
+    """The rule by which constraints become active, or are ignored again."""
 
     def __init__(self, n_conditions: int) -> None:
         self._fewest = n_conditions + 1
         self._chances = CHANCES
 
     def next(self, held: Booleans, wrong: Booleans) -> tuple[Booleans, bool]:
-        """Return a mask of the next face's equations, and if fewer were wrong than ever before."""
+        """Return a mask of the next active constraints, and whether fewer were wrong than ever."""
         n_wrong = int(np.count_nonzero(wrong))
         is_better = n_wrong < self._fewest
         if is_better:

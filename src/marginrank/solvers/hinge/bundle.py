@@ -29,8 +29,8 @@ from marginrank.solvers.progress import Progress, start
 from marginrank.solvers.result import Callback, SolverResult
 
 IDLE = 30  # rounds after which an unused plane is dropped
-STUCK = 100  # rounds without change of either bound on F*: the rest of the gap is rounding
-MOVED = 1e-11  # relative change of a bound; far from the optimum the gap may fall this slowly
+STUCK = 100  # rounds in which neither bound on F* changes: then the rest of the gap is rounding
+MOVED = 1e-11  # smallest relative change of a bound that counts; the gap may fall this slowly
 SPARE_PLANES = 60  # planes kept in addition to one per feature
 TOUCH = 0.1  # OCAS: share of the way from the best point to w at which a plane is added
 OUTSIDE = 4.0 * PRECISION  # share of a gradient outside of the basis that may be rounding
@@ -98,7 +98,7 @@ def ocas(objective: Objective, **options: Any) -> SolverResult:
 def _ocas_step(best: Point, w: Floats) -> tuple[Point, Point]:
     # Return the best point on the line from `best` to w, and the point at which to add a plane.
     direction = w - best.w
-    # A sweep instead of a difference of scores, whose rounding a long step would amplify.
+    # Compute scores by a sweep: a long step would amplify the rounding of a difference of scores.
     objective = best.objective
     direction_scores = objective.scores(direction)
     found = cutting_search(best, direction, direction_scores)
@@ -116,7 +116,7 @@ class Bundle:
 
     def __init__(self, magnitudes: Floats, ridge: float) -> None:
         self._ridge = ridge
-        self._magnitudes = magnitudes  # of the features
+        self._magnitudes = magnitudes  # largest absolute value of each feature
         # The first plane is zero because the loss is not negative.
         self._gradients = np.zeros((1, magnitudes.size))
         self._intercepts = np.zeros(1)
@@ -141,7 +141,7 @@ class Bundle:
         """Add the plane that touches the loss at the w of a point."""
         gradient = point.gradient - self._ridge * point.w
         intercept = point.loss_value - float(gradient @ point.w)
-        # Errors of the scores enter the value, and again the product that is subtracted.
+        # Errors of the scores enter twice: in the value, and in the product that is subtracted.
         rounding = point.sum_rounding + 2.0 * point.score_rounding
         self.add_plane(gradient, intercept, point.slope_rounding, rounding)
 
@@ -184,17 +184,17 @@ class Bundle:
         return w
 
     def _least_used(self, beta: Floats) -> Booleans:
-        # A solution needs at most one plane more than there are features.
+        # A solution needs at most n_features + 1 planes.
         least = np.zeros(self.size, dtype=bool)
         least[np.argsort(-beta, kind="stable")[self._magnitudes.size + SPARE_PLANES :]] = True
         return least
 
     def _bound(self, beta: Floats) -> float:
-        # The dual value at β less its rounding.
+        # The dual value at β minus a bound on its rounding error.
         w = -(beta @ self._gradients) / self._ridge
         value = float(beta @ self._intercepts) - 0.5 * self._ridge * float(w @ w)
         flat = float(beta @ (self._rounding + PRECISION * np.abs(self._intercepts)))
-        # Bound on the error of Σ β_k g_k, and on what it does to the minimum of the planes.
+        # Bound on the error of Σ β_k g_k, and on the resulting error of the minimum of the planes.
         slope = float(beta @ self._slope_rounding) * self._magnitudes
         return value - flat - float(slope @ np.abs(w)) - 0.5 * float(slope @ slope) / self._ridge
 

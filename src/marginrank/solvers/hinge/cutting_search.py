@@ -8,7 +8,7 @@ from marginrank._utils.types import Floats
 from marginrank.objective.objective import Point
 from marginrank.objective.protocols import Scores
 
-MAX_POINTS = 40  # evaluations, a safety limit: most searches need only a few
+MAX_POINTS = 40  # safety limit on evaluations: most searches need only a few
 
 
 class _Trial(NamedTuple):

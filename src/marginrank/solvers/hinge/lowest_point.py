@@ -21,8 +21,8 @@ from scipy.linalg import solve_triangular
 from marginrank._utils.types import Floats
 from marginrank.objective.objective import PRECISION
 
-ROUNDING = 4.0 * PRECISION  # of a sum, relative to its terms
-ROUNDS = 10  # per plane: with only rounding left, planes could be added and dropped forever
+ROUNDING = 4.0 * PRECISION  # rounding error of a sum, relative to its terms
+ROUNDS = 10  # most rounds per plane: rounding could add and drop planes forever
 
 
 def lowest_point(slopes: Floats, intercepts: Floats, beta: Floats) -> tuple[Floats, Floats]:
@@ -61,9 +61,9 @@ class _Program:
         return True
 
     def settle(self) -> bool:
-        """Find the best weights of the planes in use; return False if the last one gets none.
+        """Find the best weights of the planes in use; return False if the last one gets zero.
 
-        Sets beta, v and, if weights become zero, the planes in use.
+        Updates beta, v and, if weights become zero, the planes in use.
         """
         while True:
             before = self.beta[self._used]
@@ -92,7 +92,8 @@ class _Hull:
 
     def __init__(self, slopes: Floats, intercepts: Floats) -> None:
         norms = np.linalg.norm(slopes, axis=1)
-        # The reference's weight is 1 − Σ others, with their rounding. The smallest slope bears it.
+        # The weight of the reference is 1 − Σ others, so it has the rounding error of all others.
+        # The error does least harm at the smallest slope.
         self._reference = int(np.argmin(norms))
         self._slope = slopes[self._reference]
         differences = np.delete(slopes, self._reference, axis=0) - self._slope
@@ -101,7 +102,7 @@ class _Hull:
         rises = np.delete(intercepts, self._reference) - intercepts[self._reference]
         self._rises = rises / self._lengths
         self._basis, self._factor = np.linalg.qr((differences / self._lengths[:, None]).T)
-        left = np.zeros(lengths.size)  # part of a difference outside the span of those before it
+        left = np.zeros(lengths.size)  # part of a difference outside the span of earlier ones
         left[: len(self._factor)] = np.abs(np.diag(self._factor))
         terms = np.delete(norms, self._reference) + norms[self._reference]
         self._dependent = np.flatnonzero(left * self._lengths <= ROUNDING * terms)
@@ -111,9 +112,9 @@ class _Hull:
         return not self._dependent.size  # the slopes are affinely independent
 
     def lowest_point(self) -> Floats:
-        """Return the v with the smallest ½‖v‖² + height among all v where heights are equal."""
+        """Return the v with the smallest ½‖v‖² + height where heights are equal."""
         outside = self._slope
-        for _ in range(2):  # one pass leaves rounding of the slope, which may be larger than v
+        for _ in range(2):  # after one pass, rounding of the slope may exceed v
             outside = outside - self._basis @ (outside @ self._basis)
         v: Floats = self._basis @ self._heights_equal() - outside
         return v

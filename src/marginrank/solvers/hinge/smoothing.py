@@ -28,9 +28,9 @@ from marginrank.solvers.progress import Progress, start
 from marginrank.solvers.result import Callback, Curvature, SolverResult
 from marginrank.solvers.smooth.newton import NewtonIteration, newton
 
-TIGHTENINGS = 4  # times that Newton's tol is lowered to make the gradient's part of the gap small
-NEWTON_ITERATIONS = 100  # for one width
-FIRST_TOL = 1e-3  # for the first width, whose error is larger than this
+TIGHTENINGS = 4  # how often tol may be lowered to make the gradient's part of the gap small
+NEWTON_ITERATIONS = 100  # per width
+FIRST_TOL = 1e-3  # tol for the first width, whose smoothing error is larger than this
 ALONG = 1e-3  # accuracy of the line search of an extrapolation: its gain is small, but real
 FAR = 0.01  # a warm start whose gradient's part of the gap exceeds this share of F is not close
 
@@ -148,7 +148,7 @@ class _NewtonWidths(Widths[Point]):
             self._offer(self._objective.at(found.w))
 
     def _refine(self, point: Point, estimate: float) -> Stage[Point]:
-        # Iterate until the gradient's part of the gap is small against the band's.
+        # Iterate until the gradient's part of the gap is small compared with the band's part.
         progress = Progress(point.objective, None)
         iteration = NewtonIteration(NEWTON_ITERATIONS, self._seed + 1, progress)
         iteration.curvature = self.curvature
@@ -170,7 +170,7 @@ class _NewtonWidths(Widths[Point]):
         )
 
     def _measure(self, smooth: Point) -> Stage[Point]:
-        # Sets: best, lower.
+        # Updates best and lower.
         hinge, found = self._bound_at(smooth, smooth)
         band = max(self.best.value - found.if_solved, 0.0)
         return Stage(hinge, smooth, found.plane, band, found.rounding)

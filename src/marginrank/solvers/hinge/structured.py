@@ -1,10 +1,11 @@
 """Solver for the hinge loss with weights in a cone, a penalty on groups of weights, or an l1 norm.
 
 The smoothed problems of :mod:`marginrank.solvers.hinge.widths`, one per width, are solved in a cone
-by :mod:`~marginrank.solvers.cone.pivoting` from face to face (on a face, some conditions Gu ≥ 0 are
-equations), with groups by :func:`~marginrank.solvers.sparse.group_newton.group_newton`, and with an
-l1 norm by :mod:`~marginrank.solvers.sparse.proximal_newton`. The last is a linear program, up to a
-ridge: below some width the lower bound is exact, and the optimum linear in the width.
+by :mod:`~marginrank.solvers.cone.pivoting` from face to face (on a face, some constraints of Gu ≥ 0
+are active), with groups by :func:`~marginrank.solvers.sparse.group_newton.group_newton`, and with
+an l1 norm by :mod:`~marginrank.solvers.sparse.proximal_newton`. With an l1 norm the problem is a
+linear program, up to a ridge: below some width the lower bound is exact, and the optimum is linear
+in the width.
 """
 
 from abc import abstractmethod
@@ -28,7 +29,7 @@ from marginrank.solvers.smooth.newton import newton
 from marginrank.solvers.sparse.group_newton import group_newton
 from marginrank.solvers.sparse.proximal_newton import ProximalNewton
 
-FIRST_TOL = 1e-3  # for the first width, whose error is larger than this
+FIRST_TOL = 1e-3  # tol for the first width, whose smoothing error is larger than this
 FAILURES = 4  # problems in a row that were far from solved or did not lower the gap: then stop
 STUCK = 0.99  # a gap above this share of the previous one counts as not lowered
 CONE_ITERATIONS = 500  # Newton iterations per width, over all faces

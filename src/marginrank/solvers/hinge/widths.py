@@ -1,8 +1,8 @@
 """Smoothed problems of shrinking width, and the lower bounds that they give on the hinge objective.
 
 Each kink θ of the loss becomes a parabola on the band [θ − ε/2, θ + ε/2] of width ε, which gives a
-smooth loss L_ε and objective F_ε. Only pairs whose score difference t lies in the band have another
-loss, by at most ε/8. So the error shrinks like ε² as long as many pairs are in the band: few values
+smooth loss L_ε and objective F_ε. Only pairs whose score difference t lies in the band change their
+loss, by at most ε/8. So the error shrinks like ε² as long as many pairs are in the band. Few values
 of ε are needed, each warm-started from the solution for the previous one.
 
 **Certificate.** The slopes −α of the smoothed loss lie between the slopes of the hinge on both
@@ -40,8 +40,8 @@ from marginrank.solvers.result import SolverResult
 
 FIRST_WIDTH = 4.0  # at w = 0 every pair is inside the band
 SHRINK = 0.1  # smallest ratio of successive widths: a warm start is close enough for few steps
-BAND_SHARE = 0.4  # of tol · F, that the band may take; the rest is for gradient and rounding
-GRADIENT_SHARE = 0.3  # of the band's part of the gap, that the gradient's part may take
+BAND_SHARE = 0.4  # share of tol · F for the band's part of the gap; gradient and rounding need some
+GRADIENT_SHARE = 0.3  # largest ratio of the gradient's part of the gap to the band's part
 ROUND_UP = 1.0 + 1e-13  # margins that τw meets exactly are still met after rounding
 
 P = TypeVar("P", bound=Point | DerivedPoint)
@@ -126,7 +126,7 @@ class Widths(ABC, Generic[P]):
 
     @abstractmethod
     def _lower_bound(self, base: Point, edges: Point, smooth: P) -> LowerBound:
-        """Return the bound by the best multiple 0 ≤ τ ≤ 1 of the plane; `edges` is its H part."""
+        """Return the bound by the best multiple τP of the plane; `edges` provides H_{θ±ε/2}."""
 
     @abstractmethod
     def _wrap(self, point: Point) -> P:
@@ -150,7 +150,7 @@ class Widths(ABC, Generic[P]):
         return hinge, found
 
     def _offer(self, point: Point) -> None:
-        # Sets: best.
+        # Updates best.
         offered = self._wrap(point)
         if offered.value < self.best.value:
             self.best = offered

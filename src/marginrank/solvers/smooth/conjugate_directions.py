@@ -17,7 +17,7 @@ class Accuracy(NamedTuple):
 
     share: float  # of the decrease along the direction
     least: float  # smaller amounts do not matter
-    is_proven: bool  # whether it must be bounded, not just estimated
+    is_proven: bool  # whether the missed decrease must be bounded, not just estimated
 
 
 class PathDirection(NamedTuple):
@@ -43,7 +43,7 @@ def solve_together(
     accuracies: Sequence[Accuracy],
     most_products: int,
 ) -> list[PathDirection]:
-    """Solve ∇²F d = −∇F at each point; a sweep per step serves all points that are not done."""
+    """Solve ∇²F d = −∇F at each point; one sweep per step serves all unfinished points."""
     solves = [
         _ConjugateGradients(*one) for one in zip(points, preconditioners, accuracies, strict=True)
     ]
@@ -58,7 +58,7 @@ def solve_together(
 
 
 class _ConjugateGradients:
-    """The iteration on one system; `search` is what the next product is with."""
+    """Conjugate gradients on one system; `search` is the vector of the next product."""
 
     def __init__(self, point: Point, preconditioner: Preconditioner, accuracy: Accuracy) -> None:
         self.point = point
@@ -74,7 +74,7 @@ class _ConjugateGradients:
         )
 
     def _bound(self) -> float:
-        # What the residual r hides is ½ rᵀH⁻¹r, and H ≥ ρ.
+        # The residual r hides a decrease of ½ rᵀH⁻¹r, and H ≥ ρI.
         return 0.5 * float(self._residual @ self._residual) / self.point.objective.ridge
 
     @property

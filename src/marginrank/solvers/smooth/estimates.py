@@ -6,8 +6,8 @@ from marginrank._utils.types import Floats
 from marginrank.objective.objective import Point
 from marginrank.solvers.smooth.preconditioner import Preconditioner, points_on_parts, stand_ins
 
-# Conjugate gradient steps on a part of a sample. The preconditioner is about the Hessian there, so
-# a few suffice; a bound that is still loose after 16 steps rejects the estimate, which is safe.
+# Conjugate gradient steps on a part of a sample. The preconditioner is close to the Hessian there,
+# so a few suffice. A bound that is still loose after 16 steps rejects the estimate, which is safe.
 MAX_STEPS = 16
 
 
@@ -19,9 +19,9 @@ def decrement(point: Point, direction: Floats) -> float:
 def bound_by_parts(point: Point, preconditioner: Preconditioner, seed: int, enough: float) -> float:
     """Return a bound on the mean Newton decrement ½ gᵀH⁻¹g over two parts of a sample.
 
-    Twice the mean is at least the larger decrement, from the part without the outlier that spoils
-    the other. Infinity if the parts are too small to show the shape of the Hessian. `enough` is by
-    how much a bound may exceed the decrement.
+    An outlier spoils the decrement of one part only, and twice the mean is at least the decrement
+    of the other part. Returns infinity if the parts are too small to show the shape of the Hessian.
+    A bound may exceed its decrement by `enough`.
     """
     parts = points_on_parts(stand_ins(point.objective, seed), point.w)
     if not parts:

@@ -8,7 +8,7 @@ from marginrank._utils.types import Floats
 from marginrank.objective.objective import PRECISION
 from marginrank.objective.protocols import Scores
 
-MOST_STEPS = 50  # a safety limit: a few suffice
+MOST_STEPS = 50  # safety limit: a few suffice
 
 
 class _Searchable(Protocol):
@@ -41,8 +41,8 @@ def line_search(
     """Minimize φ(a) = F(w + a · direction) over 0 < a ≤ longest, from a = first.
 
     φ is convex and piecewise quadratic, so Newton's method on φ' = 0, kept inside the bracket found
-    so far, ends in a few steps. It stops when |φ'(a)| ≤ slope_tol · |φ'(0)|. X is not touched.
-    Return None if the direction does not descend measurably.
+    so far, ends in a few steps. It stops when |φ'(a)| ≤ slope_tol · |φ'(0)|. X is not read.
+    Return None if φ does not decrease measurably.
     """
     slope0 = start.slope(direction, direction_scores)
     if not slope0 < 0:

@@ -41,26 +41,26 @@ from marginrank.solvers.smooth.preconditioner import (
     tells_shape,
 )
 
-GROWTH = 8  # from one sample to the next
+GROWTH = 8  # ratio of the sizes of successive samples
 SMALLEST_SAMPLE = 2048  # documents; below, a solve costs less than the overhead of another sample
 SAMPLE_TOL = 1e-3  # the optimum of a sample differs from that of the data by more than this
 # After 200 steps ridge continuation helps more than further steps. It is tried once; after that
-# nothing is left but further steps.
+# only further steps remain.
 MAX_CG = 200
 MAX_CG_EASED = 2000
 MAX_REFINEMENTS = 10  # conjugate gradient steps that repair the rounding of a direct solution
-STALE_CG = 10  # with more conjugate gradient steps than this, a new preconditioner pays
-CG_TOL = 0.1  # share of the decrement that may be missing
-BOUND_TOL = 0.01  # the same if the missing part is only bounded: the bound enters the estimate
-SAFETY = 2.0  # on the Newton decrement as an estimate of F − F*
-POOR = 0.25  # a step that gains less of its prediction shows that the Hessian changes on the way
+STALE_CG = 10  # with more conjugate gradient steps than this, a new preconditioner pays off
+CG_TOL = 0.1  # share of the decrement that a direction may miss
+BOUND_TOL = 0.01  # the same if that share is only bounded: the bound is part of the estimate
+SAFETY = 2.0  # factor on the Newton decrement when it estimates F − F*
+POOR = 0.25  # a step that gains less than this share of its prediction is poor: the Hessian changes
 PATIENCE = 2  # poor steps in a row before ridge continuation
-EASE = 10.0  # ratio of the ridges of successive problems
+EASE = 10.0  # ratio of successive ridges in ridge continuation
 EASE_TOL = 1e-3  # tol of these problems, which only provide starting points
 
 
 class NewtonOutcome(NamedTuple):
-    """The end of the iteration on one objective."""
+    """The result of the iteration on one objective."""
 
     point: Point
     estimate: float
@@ -82,7 +82,8 @@ class _Curved(Protocol):
 class Direction(NamedTuple):
     """An approximate Newton direction d, with Xd.
 
-    `decrement` is the decrease of the quadratic model along d, `bound` its largest decrease.
+    `decrement` is the decrease of the quadratic model along d, `bound` limits the decrease along
+    any direction.
     """
 
     vector: Floats
@@ -146,7 +147,7 @@ def newton(
 
 
 def growing_samples(objective: Objective, seed: int) -> Iterator[Objective]:
-    """Yield nested samples of growing size, without the full data."""
+    """Yield nested samples of growing size, but not the full data."""
     # A sample with fewer than 8 documents per feature has another optimum than the data.
     smallest = max(SMALLEST_SAMPLE, 8 * objective.n_features)
     fractions = []
@@ -169,12 +170,12 @@ class NewtonIteration:
         self, max_iter: int, seed: int, progress: Progress, *, may_ease: bool = False
     ) -> None:
         self.point: Point | None = None  # the best one so far
-        self.curvature: Curvature | None = None  # that a preconditioner has used
+        self.curvature: Curvature | None = None  # of the preconditioner
         self._max_iter = max_iter
         self._seed = seed
         self._progress = progress
         self._may_ease = may_ease
-        self._is_hard = False  # conjugate gradients took many steps: a costlier P pays
+        self._is_hard = False  # conjugate gradients took many steps: a costlier P pays off
         self._by_parts = False  # the Hessian of the whole sample has failed a check
         self._preconditioner: Preconditioner | None = None
         # The preconditioner was made at the current point, and no single document can spoil it.
@@ -193,7 +194,7 @@ class NewtonIteration:
             most = MAX_CG if self._may_ease else MAX_CG_EASED
             enough = hard_steps(point.objective)
             if preconditioner.inexact and not self._is_hard:
-                most = int(enough) + 1  # with a better preconditioner, the others cost less
+                most = int(enough) + 1  # with a better preconditioner, the other steps cost less
             direction = _solve(point, preconditioner, tol, most)
             if direction.n_products > enough and not self._is_hard:
                 self._is_hard, self._preconditioner = True, None
@@ -239,12 +240,12 @@ class NewtonIteration:
     ) -> NewtonOutcome | None:
         """Return the outcome at a point; None if parts of a sample predict a larger decrease.
 
-        A sampled Hessian may be far too large in some direction: a document with huge values counts
-        for many documents, and its pairs may have lost their loss since the Hessian was made. Steps
-        and gains are then too small by the same factor, and nothing else shows it. At most one of
-        the parts holds such a document.
+        A sampled Hessian may be far too large in some direction: a document with huge values
+        represents many documents, and the loss of its pairs may have become zero since the Hessian
+        was made. Steps and gains are then too small by the same factor, which no other check
+        detects. At most one of the parts holds such a document.
 
-        Sets: the preconditioner
+        Updates the preconditioner.
         """
         if used.faithful and not used.exact and not self._is_sound:
             allowed = tol * point.value
@@ -260,7 +261,7 @@ class NewtonIteration:
         return _ended(point, used, estimate, tol)
 
     def _refresh(self, point: Point, tol: float) -> Preconditioner:
-        # Sets: the preconditioner, and whether it is sound.
+        # Updates the preconditioner, and whether it is sound.
         before = self._preconditioner
         if not _hardly_bends(point, tol):
             self.curvature = None
@@ -282,10 +283,10 @@ class NewtonIteration:
     def _ease(self, point: Point) -> Point:
         """Solve problems of falling ridge, and return the better of both points.
 
-        With hardly more documents than features there may be a w for which next to no pair has a
-        loss. A Newton step that is good for the pairs with a loss then runs into other pairs, again
-        and again. With a large ridge all pairs have a loss; as it falls, few of them change at a
-        time.
+        With few more documents than features, there may be a w at which almost no pair has a loss.
+        A Newton step that is good for the pairs with a loss then gives other pairs a loss, again
+        and again. With a large ridge all pairs have a loss; as the ridge decreases, few of them
+        lose it at a time.
         """
         objective = point.objective
         eased = objective.at_zero()
@@ -304,8 +305,8 @@ class NewtonIteration:
 
 
 def _hardly_bends(point: Point, tol: float) -> bool:
-    # Pairs gain and lose their loss as w moves. They are a small share if most documents are in
-    # pairs with a loss and, for a tight tol, if these are many more than the features.
+    # As w moves, the loss of some pairs becomes zero or positive. These are a small share if most
+    # documents are in pairs with a loss and, for a tight tol, far outnumber the features.
     return is_mostly_curved(point) and (tol >= SAMPLE_TOL or tells_shape(point))
 
 
@@ -330,18 +331,18 @@ def _solve(point: Point, preconditioner: Preconditioner, tol: float, max_steps: 
 
 
 def _solve_directly(point: Point, hessian: Preconditioner, tol: float) -> Direction | None:
-    # None if the solution has lost too many digits.
+    # Return None if the solution has lost too many digits.
     vector = hessian.direction(point)
     image, scores = point.hess_vec(vector)
     residual = -point.gradient - image
     decrement = 0.5 * (float(vector @ residual) - point.slope(vector, scores))
-    # What the residual r hides is ½ rᵀH⁻¹r, and H ≥ ρ.
+    # The residual r hides a decrease of ½ rᵀH⁻¹r, and H ≥ ρI.
     hidden = 0.5 * float(residual @ residual) / point.objective.ridge
     direct = Direction(vector, scores, decrement, decrement + hidden, 0)
     if hidden > _enough(point, tol, decrement, BOUND_TOL):
         direct = conjugate_gradient(point, hessian, tol, direct, residual, MAX_REFINEMENTS)
         hidden = direct.bound - direct.decrement
-    # A decrement that is nothing but rounding may be negative.
+    # A decrement of the size of its rounding error may be negative.
     missing = max(hidden, -direct.decrement)
     solved = hidden >= 0.0 and missing <= _enough(point, tol, direct.decrement, CG_TOL)
     return direct._replace(bound=abs(direct.decrement) + hidden) if solved else None
@@ -357,10 +358,10 @@ def conjugate_gradient(
 ) -> Direction:
     """Solve ∇²F d = −∇F by preconditioned conjugate gradients, and compute Xd along with it.
 
-    Each step adds a gain to the decrement. It stops when the gains to come are small. With a
-    faithful preconditioner they are about k times the last one after k steps (Nash and Sofer,
-    1990), and about ½ rᵀP⁻¹r. Otherwise Gauss-Radau quadrature bounds them, given a lower bound of
-    the spectrum (Meurant and Tichý, 2013).
+    Each step adds a gain to the decrement. The iteration stops when the sum of all further gains is
+    small. With a faithful preconditioner the sum after k steps is about k times the last gain (Nash
+    and Sofer, 1990), and about ½ rᵀP⁻¹r. Otherwise Gauss-Radau quadrature bounds it, given a lower
+    bound on the spectrum (Meurant and Tichý, 2013).
     """
     d, d_scores, decrement, _, n_products = start
     faithful, lowest = preconditioner.faithful, preconditioner.lowest
@@ -403,5 +404,5 @@ def conjugate_gradient(
 
 
 def _enough(point: _Curved, tol: float, decrement: float, share: float) -> float:
-    # The part of the decrement that may be missing.
+    # The part of the decrement that a direction may miss.
     return max(share * decrement, 0.1 * tol * point.value)

@@ -43,17 +43,17 @@ from marginrank.solvers.smooth.preconditioner import (
 )
 from marginrank.solvers.smooth.shared_hessian import HessianGroup, SharedHessian
 
-CAUTION = 4.0  # on the decrement by a shared Hessian as an estimate of F − F*
-SLOPE_TOL = 0.2  # of a line search: the next direction corrects the rest
-POOR = 0.5  # a step that leaves more of its decrement than this did not help,
-PATIENCE = 2  # and after so many of them newton takes over,
-MAX_ROUNDS = 12  # or after so many rounds for one ridge
+CAUTION = 4.0  # factor on the decrement by a shared Hessian when it estimates F − F*
+SLOPE_TOL = 0.2  # relative slope that ends a line search: the next direction corrects the rest
+POOR = 0.5  # a step that leaves more than this share of its decrement is poor
+PATIENCE = 2  # poor steps for one ridge before `newton` solves the problem
+MAX_ROUNDS = 12  # rounds for one ridge before `newton` solves the problem
 KEPT = (0.5, 2.0)  # actual / predicted gain of a step whose prediction can be trusted
-AT_ONCE = 0.1  # of tol: an estimate below, before any step, accepts the neighbor's solution
+AT_ONCE = 0.1  # share of tol: a smaller estimate before any step accepts the neighbor's solution
 STEP_TOL = 0.01  # share of the decrement that a direction may miss
 PROOF_TOL = 0.25  # share of the allowed gain that a proof may leave open
 MAX_CHECK = 40  # products with parts of a sample that confirm an estimate
-START_TOL = 1e-2  # on samples, for the first ridge
+START_TOL = 1e-2  # tol on samples, for the first ridge
 
 
 class PathSolution(NamedTuple):
@@ -134,7 +134,7 @@ def _round(walkers: Sequence["_Walker"], hessian: SharedHessian) -> Iterator[Pat
 
 
 def _start(objective: Objective, max_iter: int, seed: int) -> Floats:
-    # Zeros if the data are too few for samples.
+    # Return zeros if there are too few data for samples.
     w = np.zeros(objective.n_features)
     iteration = NewtonIteration(max_iter, seed + 1, Progress(objective, None))
     for sample in growing_samples(objective, seed):
@@ -143,7 +143,7 @@ def _start(objective: Objective, max_iter: int, seed: int) -> Floats:
 
 
 class _Walker:
-    """One problem on its way along the ridges; `point` is where it is."""
+    """One problem that is solved for one ridge after another; `point` is its current iterate."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class _Walker:
         self._rounds = 0
         self._n_poor = 0
         self._progress = Progress(point.objective, None)
-        self._may_stop = False  # the next direction is to prove that little is left to gain
+        self._may_stop = False  # whether the next direction must prove that little is left to gain
 
     @property
     def preconditioner(self) -> Preconditioner:
@@ -196,7 +196,7 @@ class _Walker:
     def is_proven(self, direction: PathDirection) -> bool:
         """Return True if a direction proves that little is left to gain.
 
-        Sets: the estimate
+        Updates the estimate.
         """
         if not self._may_stop:
             return False
@@ -205,14 +205,14 @@ class _Walker:
     def is_undecided(self, direction: PathDirection) -> bool:
         """Return True if a proof was attempted and took too many products.
 
-        Sets: the number of poor rounds
+        Updates the number of poor rounds.
         """
         is_undecided = self._may_stop and direction.bound > PROOF_TOL * self._allowed
         self._n_poor += is_undecided
         return is_undecided
 
     def _is_close(self, bound: float) -> bool:
-        # `bound` is on the decrease of the quadratic model. Sets: the estimate.
+        # `bound` is on the decrease of the quadratic model. Updates the estimate.
         self._estimate = SAFETY * self._excess * bound
         self._estimate += hidden_by_rounding(self.point, self.preconditioner, self._allowed)
         return self._estimate <= self._allowed
@@ -260,7 +260,7 @@ class _Walker:
         return self._n_poor >= PATIENCE or self._rounds >= MAX_ROUNDS
 
     def finish(self) -> Iterator[PathSolution]:
-        """Yield the solution of a proven ridge, and of the next ones that are as close."""
+        """Yield the solution for a proven ridge, and for the next ridges that it also solves."""
         if not self._is_stuck:
             self._progress.record(self.point, self._estimate, self._direction.n_products)
         yield self._found(self._progress.result(self.point, self._estimate, StopReason.ESTIMATED))
@@ -269,7 +269,7 @@ class _Walker:
     def check(self) -> Iterator[PathSolution]:
         """Yield solutions as long as the point is close to the optimum for the current ridge.
 
-        Sets: whether the next direction is to prove it
+        Updates whether the next direction must prove it.
         """
         while not self.is_done:
             if is_certified(self.point, self._tol):
@@ -293,7 +293,7 @@ class _Walker:
         """Return True if parts of a sample without a common document predict little gain.
 
         A document with huge values may make the shared Hessian far too large in some direction. At
-        most one of the parts holds it. Sets: the estimate.
+        most one of the parts holds it. Updates the estimate.
         """
         ridge = self.point.objective.ridge
         parts = points_on_parts([part.with_ridge(ridge) for part in self._parts], self.point.w)

@@ -17,24 +17,24 @@ from marginrank.solvers.smooth.rough import rough_cost, rough_hessian
 # A problem is hard if conjugate gradients take more steps than a factorization in document space
 # costs, in products, within these limits.
 HARD_STEPS = (100.0, 1500.0)
-FACTOR_COST = 0.02  # time of factorizing an m × m system per m³, in entries of X of a product
-PAIRS_COST = 20.0  # time of a document's pairs in a product, in entries of X
+FACTOR_COST = 0.02  # time of factorizing an m × m system / (m³ · time per entry of a product)
+PAIRS_COST = 20.0  # time of a product for the pairs of one document, in the same unit
 FEW_FEATURES = 256  # with more, something cheaper is tried before a Hessian
-ROUGH_FEATURES = 8192  # with more, a rough Hessian takes too much memory,
-ROUGH_DOCUMENTS = 6  # or with fewer documents per feature than this: it is not small beside X
-ROUGH_STEPS = 5.0  # with fewer conjugate gradient steps, no preconditioner pays
+ROUGH_FEATURES = 8192  # with more, a rough Hessian takes too much memory
+ROUGH_DOCUMENTS = 6  # with fewer documents per feature, a rough Hessian is not small beside X
+ROUGH_STEPS = 5.0  # with fewer conjugate gradient steps, no preconditioner pays off
 HESSIAN_FEATURES = 1024  # with more, forming a Hessian usually costs more than it saves
-MOST_DOCUMENTS = 2048  # with more, the same holds for a system in document space,
-MOST_DOCUMENTS_IF_HARD = 4096  # or with more than this if conjugate gradients are slow,
-FEW_DOCUMENTS = 1024  # or with more than this if a few leading features vary most
+MOST_DOCUMENTS = 2048  # with more, a system in document space usually costs more than it saves
+MOST_DOCUMENTS_IF_HARD = 4096  # the same if conjugate gradients are slow
+FEW_DOCUMENTS = 1024  # the same if a few leading features vary most
 SMALL_SAMPLE = 4096  # documents
-SAMPLE_PER_FEATURE = 48  # sampled documents per feature that make a good preconditioner,
-CURVED_PER_FEATURE = 12  # if at least so many of them are in pairs with a loss
-N_PARTS = 2  # of a sample
-JITTERS = (1e-14, 1e-11, 1e-8)  # ridges that keep the factorization of a unit diagonal defined,
-ROUGH_JITTERS = (1e-8, 1e-7, 1e-6, 1e-5)  # also in single precision
+SAMPLE_PER_FEATURE = 48  # sampled documents per feature that make a good preconditioner
+CURVED_PER_FEATURE = 12  # how many of them must be in pairs with a loss
+N_PARTS = 2  # number of parts of a sample
+JITTERS = (1e-14, 1e-11, 1e-8)  # ridges to try if the factorization of a unit diagonal fails
+ROUGH_JITTERS = (1e-8, 1e-7, 1e-6, 1e-5)  # the same in single precision
 MOST_LEADING = 512  # features whose Hessian is formed if they vary far more than the others
-LEADING_COST = 150.0  # limit on its entries, in entries of a row: about 5 sweeps
+LEADING_COST = 150.0  # limit on entries of that Hessian / entries of a row of X: about 5 sweeps
 SAMPLE_PER_LEADING = 16  # sampled documents per leading feature
 
 
@@ -44,8 +44,8 @@ class Preconditioner(ABC):
     exact = False  # P is the Hessian
     faithful = False  # P is close to the Hessian, so conjugate gradients take a few steps
     lowest = 0.0  # lower bound on the eigenvalues of P⁻¹∇²F, if P is not faithful
-    inexact = False  # steps that are not the last one need no bound, as they are cheap to repeat
-    cost = 0.0  # sweeps that building it took
+    inexact = False  # only the last step needs a bound, because steps are cheap to repeat
+    cost = 0.0  # sweeps spent on building it
     curvature: Curvature | None = None  # its Hessian, for similar problems
 
     @abstractmethod
@@ -72,7 +72,7 @@ class Factorized(Preconditioner):
         self.exact = exact
 
     def solve(self, v: Floats) -> Floats:
-        # cho_solve makes the same call, and takes longer to get there than a small system.
+        # cho_solve makes the same LAPACK call with an overhead larger than a small system costs.
         solution: Floats = self._scale * dpotrs(self._factor[0], self._scale * v, lower=True)[0]
         return solution
 
@@ -105,9 +105,9 @@ class PartsOfSample(Preconditioner):
     """The mean of the inverse Hessians of parts of a sample without a common document.
 
     One document with huge values makes the Hessian of its part far too large in some direction: its
-    weight is scaled up with the sample, and its pairs may lose their loss later. The other parts do
-    not hold the document, and the mean of the inverses is at least 1 / n_parts of theirs. So if the
-    decrement by this preconditioner is small, it is small without the document, too.
+    weight is scaled up with the sample, and the loss of its pairs may become zero later. The other
+    parts do not hold the document, and the mean of the inverses is at least 1 / n_parts of theirs.
+    So if the decrement by this preconditioner is small, it is small without the document, too.
     """
 
     faithful = True
@@ -151,7 +151,7 @@ class DocumentSpace(Preconditioner):
         self._factor = dgetrf(system.T, overwrite_a=True)[:2]
 
     def direction(self, point: Point) -> Floats:
-        """Return −P⁻¹∇F(w); a sweep."""
+        """Return −P⁻¹∇F(w); takes one sweep."""
         # With ∇F = ρw + Xᵀz it is −w − Xᵀ(ρI + AK)⁻¹(z − As), in which no large numbers cancel,
         # however much steeper than the ridge the loss is.
         curved = point.hess_vec_scores(point.scores)
@@ -159,7 +159,7 @@ class DocumentSpace(Preconditioner):
         return -(point.w + self._combine(target))
 
     def solve(self, v: Floats) -> Floats:
-        """Return P⁻¹ v = (v − Xᵀ(ρI + AK)⁻¹AXv) / ρ; two sweeps."""
+        """Return P⁻¹ v = (v − Xᵀ(ρI + AK)⁻¹AXv) / ρ; takes two sweeps."""
         image = self._point.hess_vec_scores(self._objective.scores(v))
         return (v - self._combine(image)) / self._objective.ridge
 
@@ -202,9 +202,10 @@ class Identity(Preconditioner):
 class Leading(Preconditioner):
     """The Hessian of the features that vary most, and a diagonal for all others.
 
-    P is faithful only if documents are many: with few, the loss is flat in most directions of the
-    other features, far below the diagonal. Otherwise the eigenvalues of P⁻¹∇²F are bounded below.
-    With v = (a, b), leading and other features, and the Hessian of the loss K = ZᵀZ of diagonal D,
+    P is faithful only if documents are many: with few, the curvature in most directions of the
+    other features is far below the diagonal. Then the eigenvalues of P⁻¹∇²F are bounded below. Let
+    v = (a, b) for the leading and the other features, K = ZᵀZ the Hessian of the loss, and D its
+    diagonal. Then
 
         aᵀKa ≤ 2 |Zv|² + 2 |Zb|²,   vᵀPv ≤ 2 vᵀ∇²Fv + (2 tr K_b + max D_b) |b|²
 
@@ -246,8 +247,9 @@ def precondition(
 ) -> Preconditioner:
     """Return the preconditioner that suits the size of the problem at `point`.
 
-    If the diagonal is known to need many steps (`is_hard`), a costlier one pays. `by_parts` makes a
-    sampled Hessian that no single document can spoil. `curvature` of a similar problem is reused.
+    If the diagonal is known to need many steps (`is_hard`), a costlier preconditioner pays off.
+    `by_parts` makes a sampled Hessian that no single document can spoil. `curvature` of a similar
+    problem is reused.
     """
     objective = point.objective
     n, n_documents = objective.n_features, objective.n_active_documents
@@ -281,7 +283,7 @@ def precondition(
 
 
 def stand_ins(objective: Objective, seed: int, n_parts: int = N_PARTS) -> list[Objective]:
-    """Return parts of a sample with about the same Hessian; [] if it were most of the data."""
+    """Return parts of a sample with about the same Hessian; [] if they are most of the data."""
     n = objective.n_features
     size = max(SMALL_SAMPLE, SAMPLE_PER_FEATURE * n)
     if n > HESSIAN_FEATURES or 3 * size >= objective.n_active_documents:
@@ -328,7 +330,7 @@ def is_mostly_curved(point: Point) -> bool:
 
 
 def hard_steps(objective: Objective) -> float:
-    """Return the number of conjugate gradient steps from which on a costlier P pays."""
+    """Return the number of conjugate gradient steps above which a costlier P pays off."""
     if allows_rough(objective):
         cost = rough_cost(objective) + _factor_cost(objective, objective.n_features)
         return max(ROUGH_STEPS, 0.5 * cost)
@@ -406,7 +408,7 @@ def _n_leading(objective: Objective) -> int:
 def _leveled(diagonal: Floats, rank: int) -> Floats:
     # Raise all entries but the `rank` largest to the smallest of these. If XᵀAX has rank r < n, the
     # Hessian is ρI in n − r dimensions, for which plain conjugate gradients take one step. Divided
-    # by unequal numbers, this one eigenvalue becomes a band far below the others, which costs many.
+    # by unequal numbers, this one eigenvalue becomes a band far below the others: many steps.
     n = diagonal.size
     if rank >= n:
         return diagonal
@@ -416,8 +418,8 @@ def _leveled(diagonal: Floats, rank: int) -> Floats:
 
 
 def _largest_rank(point: Point) -> int:
-    # An upper bound on the rank of A, up to ties: the documents in pairs with a loss, less one per
-    # query, because pairs see differences only.
+    # An upper bound on the rank of A, up to ties: the documents in pairs with a loss, minus one
+    # per query, because pairs depend on differences only.
     return point.losses.n_documents - point.losses.n_queries
 
 

@@ -2,14 +2,14 @@
 
 With more than a few hundred features, products with the Hessian are bound by memory and matrix
 products are not, so the Hessian of a sample costs as much as a few products. It is made only after
-conjugate gradients with the identity have taken about half as many: then it pays, and easy problems
-do without it.
+conjugate gradients without a preconditioner have taken about half as many products: by then it pays
+off, and easy problems never need it.
 """
 
 from marginrank._utils.types import Floats
 from marginrank.objective.objective import Objective, Point
 
-ROUGH_SAMPLE = 8  # rank per feature of the sample whose Hessian is a rough one
+ROUGH_SAMPLE = 8  # rank per feature of the sample whose Hessian is computed
 MOST_OF_DATA = 0.75  # a sample of a larger share saves too little
 
 
@@ -26,8 +26,8 @@ def rough_hessian(point: Point, seed: int) -> Floats:
 
 
 def _rough_share(objective: Objective) -> float:
-    # Of the documents; if a sample would be most of them, it is all. The rank of a query is one
-    # less than its documents, because pairs see differences only.
+    # Share of the documents in the sample; 1 if it would be most of them. A query of m documents
+    # has rank m - 1, because pairs depend on differences only.
     pairs = objective.pairs
     rank = min(pairs.n_active_documents - pairs.n_queries, pairs.n_pairs)
     share = ROUGH_SAMPLE * objective.n_features / max(rank, 1)

@@ -19,8 +19,8 @@ from marginrank.solvers.smooth.preconditioner import (
 )
 
 FEWEST_DOCUMENTS = 1024  # with fewer, each problem's own Hessian costs next to nothing
-FEWEST_PRODUCTS = 16  # that conjugate gradients may take, however cheap a Hessian is
-GOOD = 1  # product for one direction, which no Hessian would save
+FEWEST_PRODUCTS = 16  # products that conjugate gradients may take, however cheap a Hessian is
+GOOD = 1  # product for one direction, the fewest possible
 
 
 class HessianGroup(NamedTuple):
@@ -37,9 +37,9 @@ class SharedHessian:
     are in the same problems is formed once; a problem's Hessian is the sum over its groups. If the
     documents are many, the Hessian of a sample serves all problems.
 
-    With many features there is none at first: as long as the ridge dominates, conjugate gradients
-    need none. It is made, and renewed later, once the products since then have cost as much as a
-    Hessian. So the total cost is at most about twice the cost of the best schedule.
+    With many features there is no Hessian at first: as long as the ridge dominates, conjugate
+    gradients do not need it. It is made, and renewed, once the products without a new one have cost
+    as much as a Hessian. So the total cost is at most about twice the cost of the best schedule.
     """
 
     def __init__(self, reference: Objective, groups: Sequence[HessianGroup], seed: int) -> None:
@@ -95,7 +95,7 @@ class _Sample:
         self._hessians: list[Floats] = []
 
     def renew(self, w: Floats) -> bool:
-        # Keep the former ones if the sample holds too few pairs with a loss.
+        # Keep the former Hessians if the sample holds too few pairs with a loss.
         found = sampled_hessians(self._parts, w)
         self._hessians = found or self._hessians
         return bool(found)
@@ -108,7 +108,7 @@ class _Sample:
 
 
 class _Groups:
-    """Groups of queries, of which each problem has some."""
+    """Groups of queries; each problem contains some of the groups."""
 
     def __init__(self, groups: Sequence[HessianGroup]) -> None:
         self._groups = groups

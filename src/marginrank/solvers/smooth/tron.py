@@ -23,7 +23,7 @@ from marginrank.solvers.result import Callback, SolverResult
 # Constants of (36) and (37).
 ETA0, ETA1, ETA2 = 1e-4, 0.25, 0.75
 SIGMA1, SIGMA2, SIGMA3 = 0.25, 0.5, 4.0
-CG_TOL = 0.1  # relative residual at which conjugate gradients end
+CG_TOL = 0.1  # relative residual at which conjugate gradients stop
 
 
 class TrustRegionStep(NamedTuple):

@@ -17,9 +17,9 @@ from marginrank.objective.objective import Point
 from marginrank.objective.regularizers import L1Ball
 
 MAX_CG = 100  # an inexact solution is still a direction of descent
-CG_TOL = 0.05  # of the residual, in the norm of the preconditioner
-FACES = 10  # per step
-TINY = 1e-10  # of the largest diagonal entry: a floor, as a feature may have no curvature here
+CG_TOL = 0.05  # relative residual to stop at, in the norm of the preconditioner
+FACES = 10  # most faces per step
+TINY = 1e-10  # floor of diagonal entries, relative to the largest: a feature may have no curvature
 
 
 def face_step(point: L1Point) -> Floats:
@@ -62,7 +62,7 @@ def _on_smaller_faces(
 def _keep_in_ball(
     point: L1Point, ball: L1Ball, free: Booleans, diagonal: Floats, sign: Floats, step: Floats
 ) -> Floats:
-    # Change the multiplier so that the step ends on the boundary, if it would lead outside.
+    # If the step would leave the ball, change the multiplier so that it ends on the boundary.
     room = ball.radius - float(np.sum(np.abs(point.w)))
     excess = float(sign @ step) - room
     on_boundary = room <= 1e-9 * ball.radius  # up to rounding

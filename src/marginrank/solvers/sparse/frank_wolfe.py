@@ -84,8 +84,7 @@ def fenchel(
     """Minimize a smooth loss in an l1 ball; stops on the certificate.
 
     `variant` is "plain" (the paper's algorithm), "short" (with the step of section 5.6), "away" or
-    "pairwise". `seed` is not used because
-    nothing here is random. The other parameters are as in
+    "pairwise". `seed` is not used because nothing here is random. The other parameters are as in
     :func:`~marginrank.solvers.sparse.proximal_newton.proximal_newton`.
     """
     check_smooth(objective)

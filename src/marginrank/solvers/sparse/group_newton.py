@@ -29,11 +29,11 @@ from marginrank.solvers.smooth.newton import (
 )
 from marginrank.solvers.smooth.preconditioner import Preconditioner, precondition
 
-FACES = 5  # rounds in which groups may become zero, per step
-TINY = 1e-2  # of its length: a group that has come this close to zero may become zero
+FACES = 5  # rounds per step in which groups may become zero
+TINY = 1e-2  # a group may become zero if a step shrinks its length by this factor
 ROUND_UP = 1.0 + 1e-12  # keeps a small matrix positive definite
-ENOUGH = 0.1  # of the predicted decrease, for a step on which groups become zero
-FINER = 0.01  # of tol, for Newton systems: a certificate takes more than an estimate
+ENOUGH = 0.1  # share of the predicted decrease that a step must gain if groups become zero
+FINER = 0.01  # factor on tol for Newton systems: a certificate needs more accuracy than an estimate
 CONFIRMATIONS = 3  # small estimates in a row that end a run without a small gap
 
 
@@ -162,7 +162,7 @@ def _step(point: GroupPoint, seed: int, tol: float) -> tuple[GroupPoint, Directi
 
 
 def _without(point: GroupPoint, w: Floats, leaving: Booleans) -> GroupPoint:
-    # A sweep.
+    # Takes one sweep.
     return point.at(w * point.groups.spread((~leaving).astype(np.float64)))
 
 
@@ -227,7 +227,7 @@ class _Bent(NamedTuple):
 
 
 class _Less(Preconditioner):
-    """Preconditioner of :class:`_Bent`: the one of H, corrected for Σ_k c_k e_k e_kᵀ."""
+    """Preconditioner of :class:`_Bent`: the preconditioner of H, corrected for Σ_k c_k e_k e_kᵀ."""
 
     faithful = True
 

@@ -39,18 +39,18 @@ SMALL_SAMPLE = 4096  # documents
 SAMPLE_PER_FEATURE = 192  # sampled documents per feature that make a good model
 SAMPLE_GROWTH = 4  # factor if the model of a sample was not good enough
 SAMPLE_TOL = 1e-3  # the optimum of a sample differs from that of the data by more than this
-EASE_TOL = 1e-2  # for the problems of a continuation
+EASE_TOL = 1e-2  # tol for the problems of a continuation
 MODEL_TOL = 1e-4  # accuracy of the model's minimum, relative to the violation at its start
 LEAST_MODEL_TOL = 1e-12  # below, only rounding is left to gain
-SUFFICIENT = 0.25  # of the slope; the minimizer of an exact model gains half of it
-FLAT = 1e-12  # of the largest curvature: below it, a feature may have no curvature at all
-LEAST_CURVATURE = 1e-3  # of the curvature at zero: a floor, or added for a smoothed hinge
+SUFFICIENT = 0.25  # share of the slope that a step must gain; an exact model's minimizer gains 0.5
+FLAT = 1e-12  # relative to the largest curvature: a feature below may have no curvature at all
+LEAST_CURVATURE = 1e-3  # share of the curvature at zero: a floor, or added for a smoothed hinge
 NEAR = 1e-2  # smallest factor of the curvature that is added
 TINY = 1e-300
-LOOSENESS = 100.0  # first guess of the gap by `tighten` / estimated distance to the optimum
+LOOSENESS = 100.0  # first guess of (gap by `tighten`) / (estimated distance to the optimum)
 FAST = 10.0  # factor by which the gap falls per iteration with a good model
 PATIENCE = 2  # slow models in a row before the sample grows: steps may just be long at first
-SLOW = 0.2  # a gap that falls by less asks for a larger working set
+SLOW = 0.2  # if the gap stays above this share, the working set grows
 SMALL_WORKING_SET = 128  # features
 LARGEST_WORKING_SET = 2048  # with more, a Hessian takes too much memory and time
 
@@ -215,8 +215,8 @@ class ModelIteration:
                 if model_tol <= LEAST_MODEL_TOL:
                     return self._outcome(point, tol, StopReason.PRECISION)
                 model_tol *= MODEL_TOL  # one feature of a large scale may have hidden the others
-            # The first step with an old model answers a new regularizer: it says nothing about the
-            # model's quality.
+            # The first step with an old model answers a new regularizer: so it says nothing about
+            # the quality of the model.
             counts = fresh or k > 0
             if step is None or (counts and self._is_slow(step, point, expected, tol)):
                 self._model = None
@@ -237,7 +237,7 @@ class ModelIteration:
             self._model.correct(end.w - start.w, end.gradient - start.gradient)
 
     def _outcome(self, point: L1Point, tol: float, otherwise: StopReason) -> ProximalOutcome:
-        # `otherwise` is the reason to stop if the point cannot be certified.
+        # `otherwise` is the stop reason if the point cannot be certified.
         if self._tightens and not point.is_solved(tol):
             tighten(point)
         return ProximalOutcome(point, StopReason.CERTIFIED if point.is_solved(tol) else otherwise)
@@ -313,8 +313,8 @@ def _added_curvature(point: L1Point) -> Floats:
 
 
 def _advance(point: L1Point, u: Floats, *, to_tighten: bool = False) -> L1Point | None:
-    # Move to u, or to the best point on the way if u does not gain enough. A sweep, or two if the
-    # bound is likely to be tightened there.
+    # Move to u, or to the best point on the way if u does not gain enough. Takes one sweep, or two
+    # if the bound is likely to be tightened there.
     regularizer = point.composite.regularizer
     direction = u - point.w
     slope = float(point.base.gradient @ direction)
@@ -334,7 +334,7 @@ def _advance(point: L1Point, u: Floats, *, to_tighten: bool = False) -> L1Point 
 
 
 class WorkingSets:
-    """Solves on a few features, adds the features that violate optimality most, and repeats."""
+    """Solves with a few features, adds the features that violate optimality most, and repeats."""
 
     def __init__(self, max_iter: int, seed: int) -> None:
         self.point: L1Point | None = None  # the best one so far
@@ -392,7 +392,7 @@ class WorkingSets:
     def _record(
         self, point: L1Point, screen: Screen, n_features: int, progress: Progress | None
     ) -> None:
-        # Sets: point.
+        # Updates point.
         self.point = screen.widen(point)
         if progress:
             gap = point.gap

@@ -17,10 +17,10 @@ from marginrank._utils.types import Floats, Integers
 from marginrank.objective.regularizers import L1Ball, L1Regularizer
 
 RIDGE = 1e-10  # relative: keeps the minimizer unique and continuous in the penalty
-PASSES = 10  # of coordinate descent before a direct solution
-ROUNDS = 100  # of both
-MULTIPLIERS = 60  # a safety limit: Newton's method inside a bracket takes a few
-FAILURES = 5  # to minimize for a multiplier; ill-conditioned, but the result may still help
+PASSES = 10  # passes of coordinate descent before a direct solution
+ROUNDS = 100  # most alternations of coordinate descent and direct solutions
+MULTIPLIERS = 60  # safety limit: Newton's method inside a bracket takes a few
+FAILURES = 5  # failed minimizations before the search gives up; its result may still help
 
 
 class Penalty(NamedTuple):
@@ -34,7 +34,7 @@ class Penalty(NamedTuple):
 class QuadraticModel:
     """The model q of a loss, whose Hessian is kept and corrected from step to step.
 
-    `hessian` is modified in place; `complete` is whether it is of all documents, not of a sample.
+    `hessian` is modified in place. `complete` is True if it is of all documents, not of a sample.
     """
 
     def __init__(self, hessian: Floats, *, complete: bool) -> None:

@@ -66,7 +66,7 @@ class Screen:
         return Composite(loss.objective, point.composite.regularizer).wrap(loss)
 
     def widen(self, point: L1Point) -> L1Point:
-        """Return a point of the whole problem, which has the certificate of the narrow one."""
+        """Return a point of the whole problem, with the certificate of the narrow problem."""
         if point.composite is self.whole:
             return point
         whole = self.whole.at(

@@ -9,7 +9,8 @@ where f_B and g_B are loss and gradient of the batch, ū is the mean weight of a
 of step t, and P the inverse of the mean Hessian: γ = 1 would be a Newton step on the batch. The
 second bound, Polyak's, keeps a batch of outliers from moving the weights far away.
 
-Features are not divided by their scale σ; ½ Σ σ_j² w_j² replaces ½‖w‖² instead, which is the same.
+Features are not divided by their scale σ. Instead ½ Σ σ_j² w_j² replaces ½‖w‖², which is
+equivalent.
 
 Steps work on native pairs and arrays in memory, not on an objective, because each step needs a few
 queries only.
@@ -31,11 +32,11 @@ from marginrank.objective.pair_sets import PairSet
 from marginrank.solvers.progress import overflow_error
 
 FULL_FEATURES = 512  # with more, P is diagonal
-FIRST_BATCH = 16  # documents per feature before the first step, so P is not mostly noise,
-LARGEST_FIRST_BATCH = 4096  # but no more documents than this
-WINDOW = 48  # documents per feature whose Hessians are summed,
-SMALLEST_WINDOW, LARGEST_WINDOW = 1024, 16384  # within these limits
-GROWTH = 1.5  # of the documents between two inversions in a window: O(log) inversions in all
+FIRST_BATCH = 16  # documents per feature before the first step: with fewer, P is mostly noise
+LARGEST_FIRST_BATCH = 4096  # most documents before the first step
+WINDOW = 48  # documents per feature whose Hessians are summed
+SMALLEST_WINDOW, LARGEST_WINDOW = 1024, 16384  # limits on the documents of a window
+GROWTH = 1.5  # factor on the documents between inversions in a window: O(log) inversions in all
 MEMORY = 0.25  # weight of the older Hessians in a new window: rare outliers are not forgotten
 LONG_QUERY = 512  # documents; longer queries are cut, or a pass would have too few steps
 RUN_DOCUMENTS = 1 << 16  # between checks for KeyboardInterrupt
@@ -98,7 +99,7 @@ class StepProblem:
         self.matrix = matrix
         self.pair_set = pair_set
         self.loss = loss
-        self.weight = pair_set.weights  # of the pairs of each query
+        self.weight = pair_set.weights  # total weight of the pairs of each query
         self.sizes = pair_set.documents.sizes  # number of documents of each query
         self.pairs = pair_set.native(loss)
         self.curved = self.pairs if loss.smooth else pair_set.native(curved(loss))
