@@ -1,7 +1,7 @@
 """Loss plus regularizer, F(w) = L(w) + Ω(w), with a certificate by Fenchel duality.
 
-K maps w to the score differences t of the pairs, c are the weights of the pairs and ℓ is the loss
-of a pair, so L(w) = f(t) = Σ c ℓ(t). F* is the minimum of F. For every α,
+Let t = Kw be the score differences of the pairs, c the weights of the pairs and ℓ the loss of a
+pair, so L(w) = f(t) = Σ c ℓ(t). F* is the minimum of F. For every α,
 
     F* ≥ −f*(α) − Ω*(−Kᵀα).
 
@@ -63,7 +63,7 @@ class Composite(Generic[R_co]):
 
     @cached_property
     def loss_at_zero(self) -> float:
-        """The loss at zero weights, L(0); no sweep."""
+        """The loss at zero weights, L(0); takes no sweep."""
         return self.objective.at_zero().loss_value
 
     @cached_property
@@ -74,13 +74,13 @@ class Composite(Generic[R_co]):
         """Return True if a gap of F at this value proves that (F − F*) / F* ≤ tol."""
         if meets(tol, value, gap):
             return True
-        # F* is zero if a constraint leaves room to separate the data. A relative distance to it is
-        # undefined, so compare with a small part of L(0) instead.
+        # F* is zero if weights that satisfy the constraint separate the data. A relative distance
+        # to zero is undefined, so compare with a small part of L(0) instead.
         maybe_zero = self.regularizer.is_constraint and gap > 0.5 * value
         return maybe_zero and gap <= tol * NEGLIGIBLE * self.loss_at_zero
 
     def strength(self, loss: Point) -> float:
-        """Return Σ c ℓ'² / (2M), the gain of the bound from strong convexity; no sweep."""
+        """Return Σ c ℓ'² / (2M), by which strong convexity raises the bound; takes no sweep."""
         if self.is_squared_hinge:  # there ℓ'² = 2M ℓ
             return loss.loss_value
         if not self.objective.loss.smooth:
@@ -120,7 +120,7 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
 
     @cached_property
     def scaled_gap(self) -> float:
-        """The gap to :func:`scaled_bound`, which takes no sweep but is loose near the optimum."""
+        """The gap by :func:`scaled_bound`, which takes no sweep but is loose near the optimum."""
         return self._gap_to(self.dual_multiple.bound)
 
     @cached_property
@@ -146,13 +146,13 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
         return self.composite.is_solved(self.value, self.gap, tol)
 
     def by_group(self, n_groups: int) -> GroupedLoss:
-        """Return the loss as a sum over groups of queries; a sweep the first time."""
+        """Return the loss as a sum over groups of queries; takes one sweep the first time."""
         if n_groups not in self._grouped:
             self._grouped[n_groups] = self.base.by_group(n_groups)
         return self._grouped[n_groups]
 
     def near(self, w: Floats, *, only_scores: bool = False) -> "CompositePoint[R_co]":
-        """Return the point at a w that ranks documents much like this one; one sweep.
+        """Return the point at a w that ranks documents much like this one; takes one sweep.
 
         With `only_scores` the gradient is not computed; :meth:`by_group` computes it later.
         """
@@ -180,7 +180,7 @@ L1Point = CompositePoint[L1Regularizer]
 
 
 class DualMultiple(NamedTuple):
-    """A multiple τα of one α, and its lower bound on F*."""
+    """The factor τ of a multiple τα, and the lower bound on F* by this multiple."""
 
     tau: float
     bound: float
@@ -207,6 +207,6 @@ def _best_scaling(conjugate: float, strength: float, ray: Ray) -> float:
             break
         curvature += 2.0 * strength
         before, tau = tau, max(tau - total / curvature, 0.0) if curvature > 0 else 0.0
-        if before - tau <= 1e-12:  # the bound is flat at its maximum: closer is of no use
+        if before - tau <= 1e-12:  # the bound is flat at its maximum: more accuracy is useless
             break
     return tau

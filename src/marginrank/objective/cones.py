@@ -1,6 +1,6 @@
 """Cones of weights (monotone curves): Gu ≥ 0, and a bound on F(u) − F* for u in the cone.
 
-A row of G is a condition on the weights of one block of columns; it is "held" if it is an equation,
+A row of G is a constraint on the weights of one block of columns. It is active, or *held*, if
 (Gu)_i = 0. With the objective F, its ridge ρ, its minimum F* in the cone and any μ ≥ 0,
 
     F(u) − F* ≤ ‖∇F(u) − Gᵀμ‖² / 2ρ + μᵀGu.
@@ -24,7 +24,7 @@ from marginrank.objective.objective import PRECISION, Objective, Point
 
 
 class ConeBlock(NamedTuple):
-    """The conditions on the weights of one block of columns."""
+    """The constraints on the weights of one block of columns."""
 
     number: int  # index of the block
     weights: slice
@@ -40,7 +40,7 @@ class ConeBlock(NamedTuple):
 
         try:
             found = nnls(self.rows.T, target)[0]
-        except RuntimeError:  # rounding made it cycle; any μ ≥ 0 gives a valid certificate
+        except RuntimeError:  # nnls cycled due to rounding; any μ ≥ 0 gives a valid certificate
             found = lsq_linear(self.rows.T, target, (0.0, np.inf)).x
         return np.maximum(np.asarray(found, dtype=np.float64), 0.0)
 
@@ -50,14 +50,14 @@ class ConeBlock(NamedTuple):
         free = self.free(held)
         nearest = free @ (free.T @ u)
         if np.linalg.norm(nearest) <= PRECISION * u.size * np.linalg.norm(u):
-            return np.zeros_like(u), held  # what is left of u is rounding
+            return np.zeros_like(u), held  # the projection is rounding error only
         short = np.maximum(-(self.rows @ nearest), 0.0)
         if short.any():  # by rounding, or because lsq_linear is not exact
             nearest = nearest + np.linalg.lstsq(self.rows, short)[0]
         return nearest, held
 
     def free(self, held: Booleans) -> Floats:
-        """Return an orthonormal basis (columns) of the weights that satisfy the held equations."""
+        """Return an orthonormal basis (columns) of the weights with zero held rows of Gu."""
         n_held = int(np.count_nonzero(held))
         directions, _ = np.linalg.qr(self.rows[held].T, mode="complete")
         return np.asarray(directions[:, n_held:])
@@ -72,7 +72,7 @@ class Cone:
     phrase = Message("with ", Mention("monotonic_cst"))
 
     def face(self, objective: Objective, held: Booleans) -> Face:
-        """Return the objective restricted to weights that satisfy the held equations."""
+        """Return the objective restricted to weights with zero held rows of Gu."""
         variances = objective.feature_variances
         assert variances is not None
         combinations = {
@@ -90,7 +90,7 @@ class Cone:
         return np.concatenate([block.rows @ u[block.weights] for block in self.blocks])
 
     def by_block(self, conditions: Any) -> list[Any]:
-        """Split an array with one entry per condition into one array per block."""
+        """Split an array with one entry per constraint into one array per block."""
         ends = np.cumsum([len(block.rows) for block in self.blocks])
         return np.split(conditions, ends)[:-1]
 
@@ -148,7 +148,7 @@ class ConePoint(StructuredPoint):
 
     @cached_property
     def slack(self) -> float:
-        """An upper bound on μᵀGu; conditions that are violated by rounding count, too."""
+        """An upper bound on μᵀGu; constraints that are violated by rounding count, too."""
         total = 0.0
         for block, mu in zip(self.cone.blocks, self.multipliers, strict=True):
             u = self.w[block.weights]

@@ -1,4 +1,4 @@
-"""Points: an objective F plus a regularizer, cone or group penalty, evaluated at one w."""
+"""Points of problems with a penalty: an objective plus a regularizer, cone or group norm."""
 
 from abc import ABC, abstractmethod
 
@@ -22,7 +22,7 @@ class DerivedPoint(ABC):
     @property
     @abstractmethod
     def gradient(self) -> Floats:
-        """A vector in place of ∇F that is zero only at the optimum."""
+        """A vector that replaces ∇F and is zero only at the optimum."""
 
     @property
     @abstractmethod
@@ -64,7 +64,7 @@ class StructuredPoint(DerivedPoint):
     @property
     @abstractmethod
     def slack(self) -> float:
-        """The slack, second term of the bound above."""
+        """The slack, the second term of the bound."""
 
     @property
     def gradient_gap(self) -> float:

@@ -10,17 +10,17 @@ import scipy.sparse as sp
 
 from marginrank._utils.types import Floats, Integers
 
-BLOCK_ENTRIES = 1 << 22  # entries of X, or of inner products, that are made dense at a time
-DENSE_SHARE = 0.25  # of documents with an entry: from here on a sparse column is treated as dense
+BLOCK_ENTRIES = 1 << 22  # entries of X, or inner products, that are stored densely at a time
+DENSE_SHARE = 0.25  # share of nonzero entries above which a sparse column is treated as dense
 
 
 class Rows(NamedTuple):
-    """The submatrix of X with these rows and columns, its columns divided by `scale`."""
+    """A submatrix of X, with its columns divided by `scale`."""
 
     X: Any  # array or CSR matrix
     rows: Integers  # ascending
     columns: Integers  # ascending
-    scale: Floats | None = None  # one number per column; None for ones
+    scale: Floats | None = None  # divisor of each column; None for 1
 
     @classmethod
     def of(cls, X: Any) -> "Rows":
@@ -43,7 +43,7 @@ class Gram:
     """
 
     documents: Integers
-    offsets: Integers  # where their queries begin and end
+    offsets: Integers  # query q has the documents from offsets[q] to offsets[q + 1]
     products: Floats  # K
 
     @classmethod
@@ -55,7 +55,7 @@ class Gram:
 
     def curved(self, multiply: Callable[[Floats], Floats], n_documents: int) -> Floats:
         """Return AK for a block-diagonal A (one block per query), given as v → Av."""
-        # One product with A gives one column of the block of every query.
+        # One product with A gives one column of the block of each query.
         sizes = np.diff(self.offsets)
         position = np.arange(self.documents.size) - np.repeat(self.offsets[:-1], sizes)
         columns = np.zeros((self.documents.size, int(sizes.max())))

@@ -1,8 +1,8 @@
 """A penalty γ Σ_k ‖u_k‖ on groups of weights, which makes whole groups zero; with a certificate.
 
 Let F(u) = ½ρ‖u‖² + L(u) + γ Σ_k ‖u_k‖ with loss L, ridge ρ and u_k the weights of group k. Let q_k
-be the projection of −∇_k L(u), the pull of the loss, onto the ball of radius γ, and
-p = (−∇L − q) / ρ, which would be the best u if L were linear. Because L is convex,
+be the projection of −∇_k L(u), the pull of the loss, onto the ball of radius γ. Let
+p = (−∇L − q) / ρ, which would be the optimal u if L were linear. Because L is convex,
 
     F(u) − F* ≤ ½ρ‖u − p‖² + Σ_k (γ‖u_k‖ − q_kᵀu_k),
 
@@ -44,7 +44,7 @@ class Groups:
         return np.add.reduceat(by_weight, self.starts[:-1])
 
     def spread(self, by_group: Floats) -> Floats:
-        """Repeat the entry of each group for each of its weights."""
+        """Return an array with one entry per weight: the entry of the weight's group."""
         return np.repeat(by_group, self.sizes)
 
     def value(self, u: Floats) -> float:
@@ -63,8 +63,9 @@ class Groups:
     def face(self, objective: Objective, u: Floats) -> Face:
         """Return an objective on the non-zero groups, with squared norms instead of norms.
 
-        A norm γ‖v_k‖ becomes γ‖v_k‖² / 2‖u_k‖, which has the same slopes at v = u and, up to a
-        constant, is nowhere below γ‖v_k‖. The ridge absorbs it if the group's weights are rescaled.
+        A norm γ‖v_k‖ becomes γ‖v_k‖² / 2‖u_k‖, which has the same gradient at v = u and, up to a
+        constant, is an upper bound on γ‖v_k‖. Rescaling the weights of the group merges it with the
+        ridge.
         """
         of_columns = objective.feature_variances
         assert of_columns is not None
@@ -79,7 +80,7 @@ class Groups:
         return on_face(objective, combinations)
 
     def _scale(self, length: float, ridge: float) -> float:
-        # √(ρ / (ρ + γ / length)), defined for length 0, too.
+        # √(ρ / (ρ + γ / length)), in a form that is defined for length 0.
         return float(np.sqrt(ridge * length / (ridge * length + self.weight)))
 
 
@@ -141,7 +142,7 @@ class GroupPoint(StructuredPoint):
         return GroupPoint(self.groups, self.base.move(step, direction, direction_scores))
 
     def slope(self, direction: Floats, direction_scores: Scores) -> float:
-        # A norm grows in whichever direction it leaves zero.
+        # At zero, a norm grows in every direction.
         groups = self.groups
         leaving = float(np.sum(groups.lengths(direction)[self.is_zero]))
         of_norms = float(groups.directions(self.w) @ direction) + leaving

@@ -1,4 +1,4 @@
-"""Pairs implied by labels, which are never listed: a level is the rank of a label in its query."""
+"""Pairs that labels imply, without a list of pairs; a level is the rank of a label in its query."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -25,17 +25,17 @@ from marginrank.objective.pair_sets import PairSet, concatenated, joined_offsets
 from marginrank.objective.pair_weights import PairFactors
 
 INSIDE = Loss("inside", (Piece(1.0, 1.0, 1),))  # at scores 0 every pair is inside its margin
-ANY_WIDTH = np.iinfo(np.int32).max  # for the kernels
+ANY_WIDTH = np.iinfo(np.int32).max  # stands for no limit in the kernels
 
 
 @dataclass(frozen=True, kw_only=True)
 class LevelPairs(PairSet):
-    """All pairs of documents of a query with different levels, or only with close levels."""
+    """The pairs of documents of one query with different levels, or only with close levels."""
 
     queries: Queries
     width: int | None = None  # largest difference of the levels of a pair; None for any
     factors: PairFactors | None = None
-    label_margins: LabelMargins | None = None  # added to θ, by document
+    label_margins: LabelMargins | None = None  # margins that are added to θ
 
     @classmethod
     def from_data(
@@ -72,7 +72,7 @@ class LevelPairs(PairSet):
 
     @classmethod
     def one_by_one(cls, source: PairSet, drawn: DrawnPairs, weight: float) -> Self:
-        """Return pairs that were drawn from another set, each as a query of the given weight."""
+        """Return pairs drawn from another set; each becomes a query with the given weight."""
         documents = np.stack([drawn.preferred, drawn.other], axis=1).ravel()
         count, rows = drawn.preferred.size, source.documents.rows
         margins = None if source.margins is None else source.margins[documents]
@@ -174,7 +174,7 @@ class LevelPairs(PairSet):
         return [some.standing_for(self.covered) for some in kept]
 
     def _keep(self, documents: Integers) -> Self:
-        # The pairs among `documents`. Each query keeps the total weight of all its pairs.
+        # Return the pairs among `documents`. Each query keeps the total weight of all its pairs.
         query_of_document = self.queries.query_of_document[documents]
         offsets = self.queries.keep(documents, query_of_document).offsets
         chosen = query_of_document[offsets[:-1]]
@@ -253,7 +253,7 @@ class LevelPairs(PairSet):
         return replace(parts, query_weight=scale[query_of_part])
 
     def _with(self, queries: Queries, documents: Integers | slice) -> Self:
-        # This set with `queries`, which consist of these of its `documents`.
+        # Return this set with other queries, which consist of the given documents of the set.
         factors = self.factors
         return replace(
             self,
@@ -266,7 +266,7 @@ class LevelPairs(PairSet):
     def _ranked_anew(
         self, documents: Integers, offsets: Integers, query_of_part: Integers
     ) -> Queries:
-        # Levels are as close in a part as they were in the query.
+        # Levels in a part keep the distances that they have in the query.
         rows = documents if self.queries.rows is None else self.queries.rows[documents]
         level = self.queries.level[documents]
         parts = Queries.from_labels(level.astype(np.float64), offsets, rows, self.threads)
@@ -298,14 +298,14 @@ def _count_close(level: NDArray[np.int32], offsets: Integers, width: int) -> Int
 
 
 def _spaced_by_label(data: RankingData, width: int) -> Queries:
-    """Return queries whose levels are as far apart as their labels, or more than `width` apart."""
+    """Return queries whose levels differ by as much as the labels, or by more than `width`."""
     queries = data.queries
     _check_whole(data.y)
     query = queries.query_of_document
     order = np.lexsort((queries.level, query))
     labels = queries.grouped(data.y)[order]
     steps = np.zeros(order.size, dtype=np.int64)
-    # Of rows of one query only: labels of another one may be lower.
+    # Differences within a query only: labels of the next query may be lower.
     inside = np.flatnonzero(np.diff(query) == 0)
     steps[inside + 1] = np.minimum(labels[inside + 1] - labels[inside], width + 1)
     climbed = np.cumsum(steps)

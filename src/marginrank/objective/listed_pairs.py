@@ -20,8 +20,8 @@ from marginrank.objective.losses import Loss
 from marginrank.objective.pair_sampling import ListedDrawer, random_parts
 from marginrank.objective.pair_sets import PairSet, concatenated, joined_offsets, query_weight_of
 
-LONG_QUERY = 1024  # documents; a sweep reads the rows of shorter queries once anyway
-BUNDLE = 32  # documents of a group without pairs to others: few enough to stay in cache
+LONG_QUERY = 1024  # documents; a sweep reads the rows of shorter queries only once
+BUNDLE = 32  # documents per group of small connected components: their rows stay in cache
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,10 +29,10 @@ class ListedPairs(PairSet):
     """The pairs of positive weight of a list (PRSVM, paper 2), and only their documents."""
 
     grouped: Documents  # the documents of these pairs
-    pairs: Integers  # shape (n_pairs, 2); numbers of documents, the preferred one first
+    pairs: Integers  # shape (n_pairs, 2); document indices, the preferred document first
     pair_weight: Floats | None  # all positive; None for ones
-    pair_margin: Floats | None  # added to θ; None if the pairs have no margins of their own
-    n_listed: int  # number of pairs of the list, including weight zero
+    pair_margin: Floats | None  # margin of each pair, added to θ; None if there are none
+    n_listed: int  # number of pairs of the list, including pairs of weight zero
 
     @classmethod
     def from_data(
@@ -109,14 +109,14 @@ class ListedPairs(PairSet):
         return result if among is not None else result.standing_for(self.covered)
 
     def deal(self, n_parts: int, seed: int) -> list[Self]:
-        # Pairs of documents in different parts are lost.
+        # Pairs of documents in different parts are dropped.
         part = self._dealt(n_parts, seed)[self.pairs]
         inside = np.where(part[:, 0] == part[:, 1], part[:, 0], n_parts)
         kept = (self._sampled(inside == k) for k in range(n_parts))
         return [some.standing_for(self.covered) for some in kept]
 
     def _sampled(self, which: Booleans) -> Self:
-        # Some of the pairs, with the weight of all pairs of their queries.
+        # Return some of the pairs, with the weight of all pairs of their queries.
         result, chosen = self._keep(which)
         weight = self._standing_for(chosen, self.weight_by_query, result.weight_by_query)
         return replace(result, query_weight=weight, n_listed=len(result.pairs))
@@ -127,8 +127,8 @@ class ListedPairs(PairSet):
         return query
 
     def _keep(self, which: Booleans) -> tuple[Self, Integers]:
-        # Some of the pairs, with their documents and queries, and the numbers of these queries.
-        # Nothing is copied if all pairs are kept.
+        # Return some of the pairs with only their documents and queries, and the indices of these
+        # queries. Nothing is copied if all pairs are kept.
         some = self if which.all() else self._take(which)
         pairs = some.pairs
         used = np.zeros(self.grouped.n_documents, dtype=bool)
@@ -149,7 +149,7 @@ class ListedPairs(PairSet):
         return result, chosen
 
     def _take(self, which: Booleans | Integers | slice) -> Self:
-        # Some of the pairs on the same documents.
+        # Return some of the pairs on the same documents.
         weight, margin = self.pair_weight, self.pair_margin
         return replace(
             self,
@@ -159,10 +159,11 @@ class ListedPairs(PairSet):
         )
 
     def bundled(self) -> Self:
-        """Return the same pairs, with long queries cut into groups that share no pair.
+        """Return the same pairs, with long queries cut into groups without a common pair.
 
-        A group is a query of the result: a few connected components of the pairs, or a large one. A
-        sweep reads the rows of a small query once, and the rows of a long one twice.
+        A group becomes a query of the result. It consists of a few small connected components of
+        the pairs, or of one large component. A sweep reads the rows of a small query once, and the
+        rows of a long query twice.
         """
         long_queries = self.grouped.sizes > LONG_QUERY
         if not long_queries.any():
@@ -234,7 +235,7 @@ class ListedPairs(PairSet):
         )
 
     def _draw(self, fraction: float, rng: np.random.Generator, among: int | None) -> Booleans:
-        # Which pairs to keep, so that about `fraction` of the documents are left.
+        # Return a mask of pairs to keep, whose documents are about `fraction` of all documents.
         query = self._query_of_pair
         drawn: Booleans = (rng.random(self.grouped.n_queries) < fraction)[query]
         long_queries = self.long_queries(among)
@@ -249,7 +250,7 @@ class ListedPairs(PairSet):
         return np.where(long_queries[query], number < limit, drawn)
 
     def cut(self, queries: Integers, *, largest: int, seed: int, first: int) -> Self:
-        # The pairs of long queries are distributed: no pair is lost, and documents are repeated.
+        # The pairs of long queries are distributed: none is lost, but documents are repeated.
         query_of_pair = self._query_of_pair
         counts = np.bincount(query_of_pair, minlength=self.grouped.n_queries)[queries]
         order = np.argsort(query_of_pair, kind="stable")
@@ -257,7 +258,7 @@ class ListedPairs(PairSet):
         sizes = self.grouped.sizes[queries]
         n_parts = np.where(sizes > largest, -(-counts // (largest // 2)), 1)
         part = random_parts(counts, n_parts, first + queries, seed)
-        # A document has a copy in each part with a pair of it.
+        # A document is copied to each part that contains one of its pairs.
         n = self.grouped.n_documents
         copies, pairs = np.unique(part[:, None] * n + self.pairs[order], return_inverse=True)
         documents, rows = copies % n, self.grouped.rows
@@ -280,7 +281,7 @@ class ListedPairs(PairSet):
 
 
 def _bundle_starts(starts: Integers, query: Integers) -> Integers:
-    # Which components begin a bundle: the first of its query, and any that ends a full bundle.
+    # A group begins at the first component of a query, and after each full group.
     begun = np.searchsorted(query, query)  # the first component of the same query
     offset = starts - starts[begun]
     full = np.diff(offset // BUNDLE, prepend=-1) != 0
@@ -289,7 +290,7 @@ def _bundle_starts(starts: Integers, query: Integers) -> Integers:
 
 
 def _lowest_part(values: NDArray[np.float32], fraction: float) -> float:
-    # The quantile of the values at `fraction`.
+    # Return the quantile of the values at `fraction`.
     count = round(fraction * values.size)
     return float(np.partition(values, count)[count]) if count < values.size else np.inf
 

@@ -1,8 +1,8 @@
 """Losses on the score difference t = s_i − s_j of a pair, as sums of hinge terms (pieces).
 
-A loss is ℓ(t) = Σ_m a_m · max(0, θ_m − t)^{e_m} with e_m ∈ {1, 2}. The native kernels see only this
-list, so a new loss is one new entry of :data:`LOSSES`. Listed pairs are visited one by one, so they
-may have the logistic loss itself: one smooth piece, see :func:`exact`.
+A loss is ℓ(t) = Σ_m a_m · max(0, θ_m − t)^{e_m} with e_m ∈ {1, 2}. The native kernels get only the
+list of (a, θ, e), so a new loss is one new entry of :data:`LOSSES`. Listed pairs are visited one by
+one, so they may have the logistic loss itself: one smooth piece, see :func:`exact`.
 """
 
 from collections import UserDict
@@ -16,14 +16,14 @@ from numpy.typing import ArrayLike
 from marginrank._utils.parameters import ParameterError, given
 from marginrank._utils.types import Floats
 
-SMALLEST_ERROR, LARGEST_ERROR = 1e-5, 0.1  # of the approximation of the logistic loss
-GRID = 600  # values of t at which this error is bounded
+SMALLEST_ERROR, LARGEST_ERROR = 1e-5, 0.1  # limits on the approximation error of logistic
+GRID = 600  # values of t at which the approximation error is bounded
 LOGISTIC = 0  # the "power" of a smooth piece
 
 
 @dataclass(frozen=True)
 class Piece:
-    """One hinge term a · max(0, θ − t)^e, or a smooth piece, which is alone in its loss.
+    """One hinge term a · max(0, θ − t)^e, or a smooth piece, which is the only term of its loss.
 
     A smooth piece has the power LOGISTIC and is a · log(1 + exp(θ − t)).
     """
@@ -42,7 +42,7 @@ class Piece:
         return self.coefficient * self._derivatives(t)[2]
 
     def _derivatives(self, t: Floats) -> tuple[Floats, Floats, Floats]:
-        # Value and derivatives by x = θ − t for a = 1.
+        # Return value and derivatives with respect to x = θ − t for a = 1.
         x = self.theta - t
         if self.power == LOGISTIC:
             value: Floats = np.logaddexp(0.0, x)
@@ -57,9 +57,9 @@ class Piece:
 class Loss:
     """A convex loss made of hinge terms.
 
-    `margin` is the smallest t without a loss, or 0 if there is none. Margin rescaling replaces it
-    by the pair's own margin. `error` is the largest difference from the function that the loss
-    approximates.
+    `margin` is the smallest t with zero loss, or 0 if the loss is positive everywhere. Margin
+    rescaling replaces it by the margin of the pair. `error` is the largest difference from the
+    function that the loss approximates.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class Loss:
 
     @property
     def reach(self) -> float:
-        """The smallest t from which on the loss has no slope; infinite for a smooth piece."""
+        """The smallest t above which the loss is constant; infinite for a smooth piece."""
         return max(piece.theta if piece.power > 0 else np.inf for piece in self.pieces)
 
     @property
@@ -110,11 +110,11 @@ class Loss:
         return self._sum(Piece.value, t)
 
     def derivative(self, t: ArrayLike) -> Floats:
-        """Return ℓ'(t); at a kink, from the right."""
+        """Return ℓ'(t); at a kink, the derivative from the right."""
         return self._sum(Piece.derivative, t)
 
     def curvature(self, t: ArrayLike) -> Floats:
-        """Return ℓ''(t); at a kink, from the right."""
+        """Return ℓ''(t); at a kink, the derivative from the right."""
         return self._sum(Piece.curvature, t)
 
     @property
@@ -186,7 +186,7 @@ def _logistic_pieces(error: float) -> tuple[tuple[float, float], ...]:
         raise ValueError(
             f"error={error:g} must be between {SMALLEST_ERROR:g} and {LARGEST_ERROR:g}."
         )
-    # ℓ is about exp(−t) where the approximation ends; half of the error is for the cut there.
+    # ℓ is about exp(−t) where the approximation becomes zero; that may cost half of the error.
     reach = np.log(2.0 / error)
     n_knots = 3
     while True:

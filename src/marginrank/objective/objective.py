@@ -4,7 +4,7 @@ F(w) = ρ · ½‖w‖² + C · Σ_q ω_q Σ_{(i,j)} δ_ij ℓ(s_i − s_j),  s 
 
 The ridge ρ is 1 in a RankSVM, and 0 if a solver adds a regularizer of its own.
 
-A solver asks for a :class:`Point` at each w. Only methods whose description says "a sweep" read X.
+A solver creates a :class:`Point` at each w. Only methods whose description names a sweep read X.
 Vectors with one entry per document are opaque: :attr:`Objective.space` computes with them, because
 they may be on another device or machine.
 """
@@ -29,15 +29,15 @@ from marginrank.objective.protocols import (
 )
 
 PRECISION = float(np.finfo(np.float64).eps)
-SMALL = 1e-3  # of the gradient: a rounding bound below is good enough without another sweep
-MANY_FEATURES = 1 << 16  # with more, one sum per feature and block of documents takes too much
+SMALL = 1e-3  # a rounding bound below this share of the gradient is good enough
+MANY_FEATURES = 1 << 16  # with more, one sum per feature and block of documents needs much memory
 
 
 @dataclass
 class Journal:
-    """Shared by an objective and all objectives derived from it."""
+    """Records that an objective shares with all objectives derived from it."""
 
-    sweeps: float = 0.0  # over X; a pass over a sample counts as a fraction
+    sweeps: float = 0.0  # number of sweeps over X; a sweep over a sample is a fraction
     w: Floats | None = None  # best weights so far; used if the solver fails
     history: list[Any] | None = None  # iterations of the outermost solver
 
@@ -49,9 +49,9 @@ class Objective:
     design: Design  # X and the pairs; C and normalization are in the weights of its queries
     loss: Loss
     ridge: float = 1.0  # ρ
-    features: Integers | None = None  # numbers of its features in the data; None for all
-    fraction: float = 1.0  # of the documents of the data
-    share: float = 1.0  # of the entries of X
+    features: Integers | None = None  # indices of its features in the data; None for all
+    fraction: float = 1.0  # share of the documents of the data
+    share: float = 1.0  # share of the entries of X
     journal: Journal = field(default_factory=Journal)
 
     @cached_property
@@ -92,7 +92,7 @@ class Objective:
 
     @property
     def n_active_documents(self) -> int:
-        """Number of documents of queries with weighted pairs, or of listed pairs."""
+        """Number of documents in queries with pairs of positive weight, or in listed pairs."""
         return self.pairs.n_active_documents
 
     @property
@@ -111,10 +111,10 @@ class Objective:
         accumulated_update: Floats | None = None,
         like: "Point | None" = None,
     ) -> "Point":
-        """Evaluate w: a sweep, which also computes the gradient; none if the scores Xw are known.
+        """Return the point at w. Takes one sweep, or none if the scores Xw are given.
 
-        Scores of another point carry its rounding, given by its `accumulated_update`. Sorting is
-        faster if the point `like` ranks the documents similarly.
+        A sweep also computes the gradient. Scores of another point carry its rounding, given by its
+        `accumulated_update`. Sorting is faster if the point `like` ranks the documents similarly.
         """
         w = np.ascontiguousarray(w, dtype=np.float64)
         state = None if like is None else like.state
@@ -131,7 +131,7 @@ class Objective:
         return self.at(np.zeros(self.n_features), self.space.zero())
 
     def at_point(self, point: "Point") -> "Point":
-        """Evaluate the w of a point of another loss or ridge on the same documents; no sweep."""
+        """Return this objective's point at the w of another objective's; takes no sweep."""
         evaluation = self.pair_loss.evaluate(point.scores, point.state)
         return Point(self, point.w, evaluation, point.accumulated_update)
 
@@ -153,15 +153,15 @@ class Objective:
         return replace(self.on(matrix), features=self.feature(columns), share=share)
 
     def feature(self, j: Any) -> Any:
-        """Return the numbers in the data of features of this objective."""
+        """Return the indices in the data of features of this objective."""
         return self.matrix.feature(j) if self.features is None else self.features[j]
 
     def sample(self, fraction: float, seed: int) -> "Objective":
         """Return the objective of a random sample of about `fraction` of the active documents.
 
-        Whole queries are drawn; long queries are thinned instead, by document, or by pair if pairs
-        are listed. Weights are scaled up, so it estimates this objective. For one seed, smaller
-        samples are part of larger ones.
+        Whole queries are drawn, except long queries, of which documents are drawn, or pairs if
+        pairs are listed. Weights are scaled up, so the sample estimates this objective. For one
+        seed, smaller samples are part of larger samples.
         """
         return self._sampled(*self.matrix.sample(self.pairs, fraction, seed, self.threads))
 
@@ -176,7 +176,7 @@ class Objective:
 
     @property
     def feature_magnitudes(self) -> Floats:
-        """The largest absolute value of each feature; a sweep, if X was not checked before."""
+        """The largest absolute value of each feature; takes one sweep if X was not checked."""
         return self.matrix.magnitudes(self.threads)
 
     @property
@@ -185,17 +185,17 @@ class Objective:
         return self.matrix.variances
 
     def scores(self, w: Floats) -> Scores:
-        """Return Xw; a sweep."""
+        """Return Xw; takes one sweep."""
         self.count_sweep()
         return self.design.dot(w)
 
     def combine(self, z: Scores) -> Floats:
-        """Return Xᵀz for one entry per document; a sweep."""
+        """Return Xᵀz for one entry per document; takes one sweep."""
         self.count_sweep()
         return self.design.transpose_dot(z)
 
     def combine_active(self, values: Floats) -> Floats:
-        """Return XᵀJc for one value c per active document; J subtracts means; a sweep."""
+        """Return XᵀJc for one value c per active document; J subtracts means; takes one sweep."""
         self.count_sweep()
         return self.design.combine_active(values)
 
@@ -203,13 +203,13 @@ class Objective:
 class Point:
     """The objective at one w.
 
-    Every certificate includes its own rounding error. The kernels report the size of all terms
-    they add up, and about one part in 10¹⁶ of it may be wrong. Scores of a point that was reached
-    along lines carry the rounding of all steps: `accumulated_update` is Σ |change| of each weight
-    over these steps.
+    Every certificate includes its own rounding error. The kernels return the sum of the absolute
+    values of all terms that they add; about one part in 10¹⁶ of it may be wrong. Scores that were
+    updated along line searches carry the rounding of all steps: `accumulated_update` is
+    Σ |change| of each weight over these steps.
     """
 
-    penalty = slack = 0.0  # a point in a cone or with groups has them
+    penalty = slack = 0.0  # positive for a point in a cone or with groups
 
     def __init__(
         self, objective: Objective, w: Floats, evaluation: Evaluation, accumulated_update: Floats
@@ -223,7 +223,7 @@ class Point:
         self.accumulated_update = accumulated_update
         self.losses = evaluation.losses
         self.loss_value = self.losses.value
-        # The last direction of a line search and the slope along it, which the kernel returned.
+        # The last direction of a line search, and the slope along it from the kernel.
         self._slope_along: tuple[Scores | None, float] = None, 0.0
         if evaluation.gradient is not None:
             self.gradient = objective.ridge * w + evaluation.gradient
@@ -235,18 +235,18 @@ class Point:
 
     @cached_property
     def gradient(self) -> Floats:
-        """∇F(w); a sweep, unless the point was made by one."""
+        """∇F(w); takes one sweep, unless the point was made by a sweep."""
         return self.objective.ridge * self.w + self.objective.combine(self.score_gradient)
 
     @property
     def has_gradient(self) -> bool:
-        """Whether the gradient is known and costs no sweep."""
+        """Whether the gradient is known, so it takes no sweep."""
         return "gradient" in self.__dict__
 
     def by_group(self, n_groups: int) -> GroupedLoss:
         """Return the loss as a sum over about `n_groups` groups of queries.
 
-        A sweep, which also computes the gradient if it is not known.
+        Takes one sweep, which also computes the gradient if it is not known.
         """
         o = self.objective
         o.count_sweep()
@@ -277,7 +277,7 @@ class Point:
 
     @cached_property
     def rounding(self) -> float:
-        """Bound on how far the loss of w may be above its computed value."""
+        """Upper bound on the loss at w minus its computed value."""
         if self.objective.loss.smooth:
             return self.sum_rounding + self.score_rounding
         # Whether a pair at a kink has a slope depends on the last digits of its scores, so bound
@@ -288,12 +288,13 @@ class Point:
 
     @cached_property
     def gradient_rounding(self) -> float:
-        """Bound on the norm of the rounding error of ∇F(w); a sweep if a simpler bound is loose."""
+        """Bound on the norm of the rounding error of ∇F(w); may take one sweep."""
         o = self.objective
         of_ridge = PRECISION * o.ridge * float(np.linalg.norm(self.w))
         of_loss = self.slope_rounding * float(np.linalg.norm(o.feature_magnitudes))
         if of_loss > SMALL * float(np.linalg.norm(self.gradient)) and o.n_features <= MANY_FEATURES:
-            # Errors of queries are independent, and few queries hold the largest value.
+            # The simpler bound is loose: errors of queries are independent, and few queries hold
+            # the largest value of a feature.
             o.count_sweep()
             squares = o.design.query_squares(self._evaluation.by_query)
             of_loss = min(of_loss, PRECISION * float(np.sqrt(np.sum(squares))))
@@ -312,18 +313,18 @@ class Point:
         return self.gradient_gap + self.rounding
 
     def hess_vec(self, v: Floats) -> tuple[Floats, Scores]:
-        """Return ∇²F(w) v and Xv; a sweep."""
+        """Return ∇²F(w) v and Xv; takes one sweep."""
         o = self.objective
         o.count_sweep()
         product, scores = o.design.hess_vec(o.pair_loss, self.state, v)
         return o.ridge * v + product, scores
 
     def hess_vec_scores(self, u: Scores) -> Scores:
-        """Return A u, where A is the Hessian of the loss as a function of scores; no sweep."""
+        """Return A u, with A the Hessian of the loss as a function of scores; takes no sweep."""
         return self.objective.pair_loss.hess_vec(self.state, u)
 
     def hessian(self) -> Floats:
-        """Return ∇²F(w), an n × n matrix; a sweep per eight columns."""
+        """Return ∇²F(w), an n × n matrix; takes one sweep per eight columns."""
         o = self.objective
         o.count_sweep(max(1.0, o.n_features / 8))
         hessian = o.design.hessian(o.pair_loss, self.state)
@@ -341,18 +342,18 @@ class Point:
         return hessian
 
     def hess_diag(self) -> Floats:
-        """Return the diagonal of ∇²F(w); a sweep per eight entries of a row."""
+        """Return the diagonal of ∇²F(w); takes one sweep per eight entries of a row."""
         o = self.objective
         o.count_sweep(max(1.0, o.entries_per_document / 8))
         diagonal = o.design.hess_diag(o.pair_loss, self.state)
         return o.ridge + np.maximum(diagonal, 0.0)  # negative by rounding only
 
     def curved_gram(self) -> Floats:
-        """Return A K for the inner products K of the active documents; no sweep."""
+        """Return A K for the inner products K of the active documents; takes no sweep."""
         return self.objective.design.curved_gram(self.objective.pair_loss, self.state)
 
     def move(self, step: float, direction: Floats, direction_scores: Scores) -> "Point":
-        """Evaluate w + step · direction, given X · direction; no sweep, or one for the gradient."""
+        """Return the point at w + step · direction, given X · direction; at most one sweep."""
         along = self.scores, step, direction_scores, self.state
         evaluation, slope = self.objective.pair_loss.evaluate_along(*along)
         if evaluation.gradient is not None:
@@ -369,9 +370,9 @@ class Point:
         return Point(self.objective.with_ridge(ridge), self.w, there, self.accumulated_update)
 
     def through(self, features: Integers) -> "Point":
-        """Return the same w on some features, which hold all non-zero weights.
+        """Return the point at the same w on some features, which have all non-zero weights.
 
-        Their columns are copied. No sweep, unless scores carry the rounding of other features.
+        Their columns are copied. Takes a sweep only if scores carry the rounding of other features.
         """
         restricted, w = self.objective.restrict(features), self.w[features]
         if np.delete(self.accumulated_update, features).any():
@@ -382,13 +383,13 @@ class Point:
         return Point(restricted, w, evaluation, self.accumulated_update[features])
 
     def loss_slope(self, direction_scores: Scores) -> float:
-        """Return the derivative of the loss along a direction, given X · direction; no sweep."""
+        """Return the slope of the loss along a direction, given X · direction; takes no sweep."""
         if self._slope_along[0] is direction_scores:
             return self._slope_along[1]
         return self.objective.space.dot(self.score_gradient, direction_scores)
 
     def slope(self, direction: Floats, direction_scores: Scores) -> float:
-        """Return ∇F(w)ᵀ direction, given X · direction; no sweep."""
+        """Return ∇F(w)ᵀ direction, given X · direction; takes no sweep."""
         # Avoid touching scores: they may live on another machine.
         if self.has_gradient and self._slope_along[0] is not direction_scores:
             return float(self.gradient @ direction)
@@ -396,6 +397,6 @@ class Point:
         return ridge * float(self.w @ direction) + self.loss_slope(direction_scores)
 
     def curvature(self, direction: Floats, direction_scores: Scores) -> float:
-        """Return directionᵀ ∇²F(w) direction, given X · direction; no sweep."""
+        """Return directionᵀ ∇²F(w) direction, given X · direction; takes no sweep."""
         o, image = self.objective, self.hess_vec_scores(direction_scores)
         return o.ridge * float(direction @ direction) + o.space.dot(direction_scores, image)

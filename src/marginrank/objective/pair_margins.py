@@ -1,12 +1,12 @@
 """Margins of pairs, for margin rescaling (paper 2, section 6.2).
 
-A pair of the squared hinge that is in the wrong order costs at least its squared margin, so a
+With the squared hinge, a pair in the wrong order has a loss of at least its squared margin, so a
 margin m stands for the cost δ = m².
 
-Margins d_i − d_j cost nothing: the kernels see s − d instead of s. Margins of two labels divide the
-pairs by margin. The pairs of one margin have weights of their own, zero for all other pairs, and
-hinge terms that are shifted by this margin: one window of the sorted scores for each margin, and
-one sum for each preferred label that has it.
+Margins d_i − d_j take no time: the kernels get s − d instead of s. Margins that depend on both
+labels divide the pairs by margin. The pairs with one margin have weights of their own, which are
+zero for all other pairs, and hinge terms that are shifted by this margin: one window of the sorted
+scores for each margin, and one sum for each preferred label with this margin.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,11 +20,11 @@ from marginrank._utils.types import Booleans, Floats, Integers
 from marginrank.objective.losses import Loss
 from marginrank.objective.pair_weights import PairFactors, exponential_gain, label_matrix
 
-MOST_MARGIN_LABELS = 16  # with their 120 margins, a document takes two kilobytes
+MOST_MARGIN_LABELS = 16  # with the 120 margins of 16 labels, a document takes two kilobytes
 
 
 def margin_offsets(margin: Any, y: NDArray[Any], qid: Integers) -> Floats:
-    """Return the margin offsets d_i for the parameter `margin`, relative to one of each query."""
+    """Return the offsets d_i for the parameter `margin`, relative to one document per query."""
     if callable(margin):
         offsets = np.asarray(margin(y), dtype=np.float64)
         if offsets.shape != y.shape or not np.isfinite(offsets).all():
@@ -33,7 +33,7 @@ def margin_offsets(margin: Any, y: NDArray[Any], qid: Integers) -> Floats:
         offsets = exponential_gain(y) if margin == "gain" else y
     if offsets.dtype != np.float64:
         offsets = offsets.astype(object)  # Python integers, whose differences are exact
-    # Only differences within a query matter. Large offsets would take digits from the scores.
+    # Only differences within a query matter. Large offsets would cost the scores digits.
     one_of_query = np.empty(qid.max() + 1, dtype=offsets.dtype)
     one_of_query[qid] = offsets
     differences: Floats = (offsets - one_of_query[qid]).astype(np.float64)
@@ -44,13 +44,13 @@ class WindowedPairs(NamedTuple):
     """Pair weights and hinge terms for the kernels, divided by margin."""
 
     factors: PairFactors
-    pieces: Floats  # of each margin, one margin after the other
-    ranks: NDArray[np.int32]  # first and last column of the factors that each piece has
+    pieces: Floats  # hinge terms, one margin after the other
+    ranks: NDArray[np.int32]  # first and last column of the factors of each hinge term
 
 
 @dataclass(frozen=True)
 class LabelMargins:
-    """Margins of two labels.
+    """Margins that depend on the labels of both documents of a pair.
 
     Examples
     --------
@@ -61,8 +61,8 @@ class LabelMargins:
     array([2., 1.])
     """
 
-    code: NDArray[np.int32]  # by row or document: number of its label
-    table: Floats  # margins; the row is the label of the preferred document
+    code: NDArray[np.int32]  # index of the label of each row or document
+    table: Floats  # margins; rows are labels of the preferred document, columns of the other
 
     @classmethod
     def of_labels(
@@ -70,8 +70,7 @@ class LabelMargins:
     ) -> "LabelMargins":
         """Return the margins that RankSVM's parameter `margin` has for the labels y.
 
-        `labels` are the distinct labels of all data, of which y may be a part; by default the
-        labels in y.
+        `labels` are the distinct labels of all data if y is a part; by default the labels in y.
         """
         distinct = np.unique(y) if labels is None else labels
         table = label_matrix("margin", margin, distinct, most=MOST_MARGIN_LABELS)
@@ -110,10 +109,10 @@ class LabelMargins:
         )
 
     def _labels_by_margin(self) -> "Iterator[tuple[float, list[tuple[int, Booleans]]]]":
-        """Yield each margin, with the labels that have it: a preferred one, and the others.
+        """Yield each margin with the labels of its pairs: a preferred one, and the other ones.
 
-        Labels are not grouped any further, so the bits of the sums over a query do not depend on
-        labels that it does not have.
+        Preferred labels are not merged, so the sums over a query do not depend, to the last bit,
+        on labels that the query does not have.
         """
         is_pair = np.tril(np.ones_like(self.table, dtype=bool), -1)
         if not is_pair.any():  # one label: the kernels need a piece nevertheless

@@ -29,7 +29,7 @@ def random_parts(sizes: Integers, n_parts: Integers, keys: Integers, seed: int) 
 
 
 class DrawnPairs(NamedTuple):
-    """Documents of pairs, and the margins of the pairs if these are not differences d_i − d_j."""
+    """Documents of pairs, and the margins of the pairs."""
 
     preferred: Integers
     other: Integers
@@ -37,14 +37,14 @@ class DrawnPairs(NamedTuple):
 
 
 class LevelRanks(NamedTuple):
-    """Documents by query and level: pairs of close levels are at most `width` places apart."""
+    """Ranks of documents by query and level."""
 
     place: Integers
     width: int
 
 
 def level_ranks(query: Integers, level: NDArray[np.int32], width: int) -> LevelRanks:
-    """Return places for levels, far enough apart for different queries."""
+    """Return ranks of documents by query and level, with queries more than `width` apart."""
     highest = int(level.max(initial=0))
     width = min(width, highest + 1)
     return LevelRanks(query * (highest + width + 1) + level, width)
@@ -72,7 +72,7 @@ class LevelDrawer(PairDrawer):
         query_weight: Floats,
     ) -> None:
         query = queries.query_of_document
-        # Sort documents by query and level, so the documents below a level come before it.
+        # Sort documents by query and level, so that documents of lower levels come first.
         self._documents = np.lexsort((queries.level, query))
         if factors is None:
             factors = PairFactors(*np.ones((2, query.size, 1)))
@@ -88,7 +88,9 @@ class LevelDrawer(PairDrawer):
         )
         partners = self._mass[self._high] - self._mass[self._low]
         weight = np.sum(query_weight[query][:, None] * self._preferred * partners, axis=1)
-        self._cumulative = np.cumsum(np.maximum(weight, 0.0))  # negative by cancellation only
+        self._cumulative = np.cumsum(
+            np.maximum(weight, 0.0)
+        )  # can be negative by cancellation only
         self.total = float(self._cumulative[-1])
 
     def draw(self, count: int, rng: np.random.Generator) -> DrawnPairs:

@@ -1,8 +1,8 @@
 """The pairs of documents that a loss is summed over, and their weights.
 
-Pairs come from labels (:class:`~marginrank.objective.level_pairs.LevelPairs`), and are then never
-written down, or from a list (:class:`~marginrank.objective.listed_pairs.ListedPairs`). Both make
-the arguments of the kernels, and both can be sampled, cut and drawn from.
+Pairs are implied by labels (:class:`~marginrank.objective.level_pairs.LevelPairs`) and never
+listed, or they come from a list (:class:`~marginrank.objective.listed_pairs.ListedPairs`). Both
+classes make the arguments of the kernels, and sample, cut and draw pairs.
 """
 
 from abc import ABC, abstractmethod
@@ -23,11 +23,11 @@ from marginrank.objective.losses import Loss, Piece
 from marginrank.objective.pair_sampling import PairDrawer
 
 LARGEST_WEIGHT = 1e140  # squares of gradients must not overflow
-LONG_QUERIES = 256  # a query with more than 1/256 of the documents is thinned in samples
+LONG_QUERIES = 256  # samples take only a part of a query that has more than 1/256 of the documents
 
 
 class PairCounts(ABC):
-    """The numbers that an objective needs of its pairs, which may be on other machines."""
+    """The properties of pairs that an objective needs, even if the pairs are on other machines."""
 
     @property
     @abstractmethod
@@ -64,7 +64,7 @@ class ActiveDocuments(NamedTuple):
 class PairSet(AlignedWhenUnpickled, PairCounts):
     """Pairs of documents of one query, in memory."""
 
-    n_rows: int  # of X
+    n_rows: int  # number of rows of X
     query_weight: Floats  # factor on the loss of each query
     margins: Floats | None  # one d_i per document; the margin of a pair is θ + d_i − d_j
     threads: int
@@ -85,7 +85,7 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
     @property
     @abstractmethod
     def active_queries(self) -> Booleans:
-        """Which queries have pairs of positive weight."""
+        """Mask of the queries with pairs of positive weight."""
 
     @property
     @abstractmethod
@@ -95,11 +95,11 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
     @property
     @abstractmethod
     def covered(self) -> float:
-        """The total that samples are scaled up to: weights or numbers of pairs × query weights."""
+        """The total to which samples are scaled up: weights or numbers of pairs × query weights."""
 
     @abstractmethod
     def native(self, loss: Loss) -> _core.Pairs:
-        """Return the pairs as the kernels take them."""
+        """Return the pairs in the form that the kernels take."""
 
     @abstractmethod
     def sample(self, fraction: float, seed: int, *, among: int | None = None) -> Self:
@@ -111,21 +111,21 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
 
     @abstractmethod
     def deal(self, n_parts: int, seed: int) -> list[Self]:
-        """Return random parts without a common document, each with the weight of all pairs.
+        """Return random parts without a common document, each scaled to the weight of all pairs.
 
-        Whole queries are distributed, and the documents of long queries one by one.
+        Whole queries are distributed, except long queries, whose documents are distributed.
         """
 
     @abstractmethod
     def split(self, bounds: Integers, row_bounds: Integers) -> list[Self]:
-        """Return the pairs of the queries bounds[k] … bounds[k + 1] as part k.
+        """Return parts: part k has the pairs of the queries bounds[k] … bounds[k + 1].
 
-        Part k is on a matrix of the rows row_bounds[k] … row_bounds[k + 1], which hold these
+        The matrix of part k has the rows row_bounds[k] … row_bounds[k + 1], which hold these
         queries. Arrays over documents are not copied if documents are in the order of the rows.
         """
 
     def bundled(self) -> Self:
-        """Return the same pairs with queries that a sweep can read at once, as far as possible."""
+        """Return the same pairs, with queries split where that makes sweeps cheaper."""
         return self
 
     @abstractmethod
@@ -137,7 +137,7 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
     def join(cls, sets: Sequence[Self]) -> Self:
         """Return the pairs of several sets on one matrix, with their rows one after the other.
 
-        The sets are compact; either all or none of them have factors, and likewise margins.
+        The sets are compact. All or none of them have factors, and all or none have margins.
         """
 
     @abstractmethod
@@ -154,7 +154,7 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
 
     @property
     def weights(self) -> Floats:
-        """Total weight of the pairs of each query, times the query's own."""
+        """Total weight of the pairs of each query, multiplied by the weight of the query."""
         return self.query_weight * self.weight_by_query
 
     @property
@@ -177,7 +177,7 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
         )
 
     def long_queries(self, among: int | None = None) -> Booleans:
-        """Return which active queries hold a large share of the `among` active documents."""
+        """Return a mask of active queries that hold a large share of `among` active documents."""
         sizes = self.documents.sizes
         total = self.n_active_documents if among is None else among
         return self.active_queries & (sizes > total / LONG_QUERIES)
@@ -203,7 +203,7 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
         return replace(self, query_weight=query_weight)
 
     def _dealt(self, n_parts: int, seed: int) -> Integers:
-        # The number of the part of each document.
+        # Return the index of the part of each document.
         rng = np.random.default_rng(seed)
         query = self.documents.query_of_document
         part: Integers = (rng.permutation(self.n_queries) % n_parts)[query]
@@ -244,7 +244,7 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
         return weights
 
     def _normalizer(self, normalization: str) -> Floats | float:
-        # The factor on each query's weight that makes sums weighted means.
+        # Return the factor on each query's weight that turns sums into weighted means.
         if normalization == "none":
             return 1.0
         has_pairs = (self.weight_by_query > 0) & (self.query_weight > 0)
@@ -258,7 +258,8 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
         return inverse / np.sum(self.query_weight[has_pairs])
 
     def _standing_for(self, chosen: Integers, full: Floats, kept: Floats) -> Floats:
-        # `full` measures the pairs of each query, `kept` the pairs that are left of a chosen one.
+        # `full` is the weight of the pairs of each query, `kept` that of the kept pairs of a chosen
+        # query.
         factor = np.divide(full[chosen], kept, out=np.zeros_like(kept), where=kept > 0)
         return self.query_weight[chosen] * factor
 
@@ -276,13 +277,13 @@ def check_C(C: float, total: float, weighted: float) -> None:
         raise ParameterError(
             Mention("C", f"{C:.3g}"),
             f" times the weights of all pairs is {weighted:.3g}, too large to compute with (at "
-            f"most {LARGEST_WEIGHT:g}); lower C (raise lam).",
+            f"most {LARGEST_WEIGHT:g}); decrease C (increase lam).",
         )
     if weighted == 0 < total:
         raise ParameterError(
             Mention("C", f"{C:.3g}"),
             f" times the weights of all pairs, {total:.3g}, is zero in floating point; multiply "
-            "the weights by a constant, or raise C (lower lam).",
+            "the weights by a constant, or increase C (decrease lam).",
         )
 
 

@@ -1,8 +1,8 @@
 """Weights δ_ij of pairs, which multiply their loss (slack rescaling, paper 2, section 6.2).
 
 Weights are sums of products, δ_ij = Σ_r P_ir · Q_jr, which the kernels evaluate in
-O(rank · l log k). A matrix over k labels has rank at most k − 1, a difference of gains rank two for
-any number of labels, the DCG that a swap costs rank four.
+O(rank · l log k). A matrix over k labels has rank at most k − 1. A difference of gains has rank two
+for any number of labels, and the change of DCG by a swap has rank four.
 """
 
 from collections.abc import Callable
@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from marginrank._utils.types import Booleans, Floats, Integers
 
 LARGEST_GAIN_LABEL = 500  # differences and products of gains up to 2**500 are finite
-LEAST_PROPENSITY = 1e-300  # its inverse is finite, also times other weights
-MOST_LABELS = 64  # of a matrix or a callable, because the work grows with the number
+LEAST_PROPENSITY = 1e-300  # the inverse is finite, also if multiplied by other weights
+MOST_LABELS = 64  # most labels for a matrix or a callable: the time grows with the number
 
 
 class PairFactors(NamedTuple):
@@ -74,17 +74,17 @@ def weight_matrix(
     distinct = np.unique(np.asarray(y)) if labels is None else labels
     code = np.searchsorted(distinct, np.asarray(y))
     delta = label_matrix("pair_cost", matrix, distinct, most=MOST_LABELS)
-    rank = max(distinct.size - 1, 1)  # the highest label is never the other side of a pair
+    rank = max(distinct.size - 1, 1)  # no document is preferred to one with the highest label
     return PairFactors(
         np.ascontiguousarray(delta[code][:, :rank]), np.eye(distinct.size)[code][:, :rank]
     )
 
 
 def label_matrix(name: str, value: Any, labels: NDArray[Any], *, most: int) -> Floats:
-    """Return a parameter of two labels as a matrix, with zeros where row ≤ column.
+    """Return a parameter that depends on two labels as a matrix, with zeros where row ≤ column.
 
-    Raise ValueError unless the values are finite and non-negative, with one row and one column per
-    label, and at most `most` labels.
+    Raise ValueError unless the values are finite and non-negative, with one row and one column for
+    each label, and at most `most` labels.
     """
     if labels.size > most:
         raise ValueError(
@@ -114,12 +114,12 @@ def label_matrix(name: str, value: Any, labels: NDArray[Any], *, most: int) -> F
 
 
 def ndcg_difference(y: ArrayLike, qid: ArrayLike) -> PairFactors:
-    """Return the factors of the NDCG that swapping two documents of the ideal ranking costs.
+    """Return the factors of the decrease of NDCG by swapping two documents of the ideal ranking.
 
     δ_ij = (g_i − g_j) (D_i − D_j) / IDCG with the gain g = 2^y and the discount
     D = 1 / log₂(1 + rank) in the ideal ranking, averaged over the ranks that the documents of one
     label share. It is the δ of Burges et al. (2007) with ideal positions instead of current ones
-    (paper 2, section 6.2), so it depends on labels only. `qid` are numbers of the queries.
+    (paper 2, section 6.2), so it depends on labels only. `qid` are integers.
 
     Examples
     --------
@@ -138,12 +138,12 @@ def ndcg_difference(y: ArrayLike, qid: ArrayLike) -> PairFactors:
 
 
 def top_difference(y: ArrayLike, qid: ArrayLike, discount: ArrayLike, k: int) -> PairFactors:
-    """Return the factors of about the NDCG@k that swapping two documents of a ranking changes.
+    """Return the factors of the approximate change of NDCG@k by swapping two documents.
 
     δ_ij = (g_i − g_j) (D_i + D_j) / IDCG@k with the gain g = 2^y and the discounts D ≥ 0 that the
     documents have in some ranking, 0 beyond rank k. It is the change of NDCG@k if one of the two is
-    among the first k, zero if neither is, and more than the change if both are: D_i + D_j replaces
-    abs(D_i − D_j), which is not a sum of products.
+    among the first k, zero if neither is, and larger than the change if both are, because
+    D_i + D_j replaces abs(D_i − D_j), which is not a sum of products.
 
     Examples
     --------
@@ -171,12 +171,12 @@ def _labels_of_dcg(y: ArrayLike) -> Floats:
 
 class _IdealRanking(NamedTuple):
     order: Integers  # documents by query and falling label
-    rank: Floats  # of each of them
+    rank: Floats  # rank of each document in `order`
     first: Integers  # position of the first document of each query
-    sizes: Integers  # of each query
+    sizes: Integers  # number of documents of each query
 
     def dcg(self, gain: Floats, discount: Floats) -> Floats:
-        # The ideal DCG of each document's query; discounts are in the order of ranks.
+        # Return the ideal DCG of each document's query; discounts are in the order of ranks.
         ideal = np.empty_like(gain)
         gained = (gain[self.order] - 1.0) * discount
         ideal[self.order] = np.repeat(np.add.reduceat(gained, self.first), self.sizes)
@@ -202,7 +202,7 @@ def _gains_times(gain: Floats, preferred: Floats, other: Floats, ideal: Floats) 
 
 
 def _changes(values: NDArray[Any]) -> Booleans:
-    # Where a run of equal values begins.
+    # Return a mask of the first entry of each run of equal values.
     return np.concatenate([[True], values[1:] != values[:-1]])
 
 
@@ -231,8 +231,7 @@ def pair_cost(
 ) -> PairFactors | None:
     """Return the factors P and Q of the pair weights for `pair_cost` of RankSVM, or None.
 
-    `labels` are the distinct labels of all data, if y is only a part of the data; by default the
-    labels in y.
+    `labels` are the distinct labels of all data if y is only a part; by default the labels in y.
     """
     if cost is None:
         return None
@@ -242,7 +241,7 @@ def pair_cost(
 
 
 def with_propensity(factors: PairFactors | None, propensity: Floats) -> PairFactors:
-    """Return the factors with each pair's weight divided by its preferred document's propensity."""
+    """Return factors with each pair's weight divided by its preferred document's propensity."""
     high = np.flatnonzero(propensity > 1)
     if high.size:
         raise ValueError(
@@ -251,14 +250,14 @@ def with_propensity(factors: PairFactors | None, propensity: Floats) -> PairFact
     low = np.flatnonzero(propensity < LEAST_PROPENSITY)
     if low.size:
         raise ValueError(
-            f"propensity[{low[0]}] is {propensity[low[0]]:g}, and its inverse overflows; clip "
+            f"propensity[{low[0]}] is {propensity[low[0]]:g}, so its inverse overflows; clip "
             "propensities from below, for example to 0.01."
         )
     return with_preferred(factors, 1.0 / propensity)
 
 
 def with_preferred(factors: PairFactors | None, weight: Floats) -> PairFactors:
-    """Return the factors with each pair's weight multiplied by its preferred document's weight."""
+    """Return factors with each pair's weight multiplied by its preferred document's weight."""
     if factors is None:
         return document_weights(weight)
     return PairFactors(factors.preferred * weight[:, None], factors.other)

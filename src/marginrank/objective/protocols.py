@@ -1,13 +1,13 @@
 """The interface between objectives and backends: three small protocols, and the matrix X.
 
-* :class:`ScoreSpace`: vectors with one entry per document, which only their backend reads.
+* :class:`ScoreSpace`: operations on vectors with one entry per document, which are opaque.
 * :class:`PairLoss`: value, gradient and curvature of a loss on pairs, as a function of scores.
 * :class:`Design`: X with one row per document: products, and passes that fuse them with the loss.
 
 A backend implements their abstract methods and a :class:`Matrix`, which holds X and makes designs.
 All other methods have a generic implementation, which a backend may replace by a faster one.
 Vectors with one entry per feature are NumPy arrays. "A sweep" is one pass over X. z is the gradient
-of the loss by the scores, A its Hessian by the scores, and J subtracts the mean of each query.
+of the loss with respect to the scores, A the Hessian, and J subtracts the mean of each query.
 """
 
 from abc import ABC, abstractmethod
@@ -23,13 +23,13 @@ from marginrank.objective.gram import Gram, Rows
 from marginrank.objective.losses import Loss
 from marginrank.objective.pair_sets import ActiveDocuments, PairCounts, PairSet
 
-Scores = NewType("Scores", object)  # one entry per document, in the order of the grouped documents
+Scores = NewType("Scores", object)  # one entry per document, in the order of the pair set
 State = NewType("State", object)  # order and windows of documents, for products with the Hessian
-QueryLosses = NewType("QueryLosses", object)  # the loss of each query, and the sizes of its sums
-# Scores and states are valid for every loss on the same documents, and for other columns of X.
+QueryLosses = NewType("QueryLosses", object)  # the loss of each query, and the Σ |terms| of sums
+# Scores and states are valid for every loss on the same documents, and with other columns of X.
 # With another loss, a state only gives an initial order of the documents.
 
-# Sweeps that a rough Hessian of dense rows costs: in total, per piece of the loss, and per feature.
+# Cost of a rough Hessian of dense rows in sweeps: in total, per piece of the loss, and per feature.
 ROUGH_SWEEPS, ROUGH_PER_PIECE, ROUGH_PER_FEATURE = 10.0, 6.0, 0.05
 
 
@@ -60,7 +60,7 @@ class Evaluation(NamedTuple):
     scores: Scores
     losses: LossSums
     by_query: QueryLosses
-    score_gradient: Scores  # z, the derivative of the loss by each score
+    score_gradient: Scores  # z, the derivative of the loss with respect to each score
     state: State
     gradient: Floats | None = None  # Xᵀz, if the same sweep has computed it
 
@@ -118,7 +118,7 @@ class PairLoss(ABC):
     def evaluate_along(
         self, scores: Scores, step: float, direction: Scores, like: State | None
     ) -> tuple[Evaluation, float]:
-        """Evaluate scores + step · direction; also return the slope of the loss along it."""
+        """Return the evaluation at scores + step · direction, and the slope along the direction."""
         found = self.evaluate(self.space.add(scores, step, direction), like)
         return found, self.space.dot(found.score_gradient, direction)
 
@@ -130,7 +130,7 @@ class Design(ABC):
     """
 
     space: ScoreSpace
-    has_rough_hessian = False  # that costs less than the Hessian
+    has_rough_hessian = False  # whether a rough Hessian costs less than the Hessian
 
     def __init__(self, matrix: "Matrix", pairs: PairCounts, threads: int) -> None:
         self.matrix = matrix
@@ -143,23 +143,23 @@ class Design(ABC):
 
     @abstractmethod
     def dot(self, w: Floats) -> Scores:
-        """Return Xw; a sweep."""
+        """Return Xw; takes one sweep."""
 
     @abstractmethod
     def transpose_dot(self, z: Scores) -> Floats:
-        """Return Xᵀz; a sweep."""
+        """Return Xᵀz; takes one sweep."""
 
     @abstractmethod
     def rows(self, rows: Integers) -> Rows:
         """Return the rows of the matrix with these ascending indices."""
 
     def evaluate(self, loss: PairLoss, w: Floats, like: State | None) -> Evaluation:
-        """Return value and gradient of a loss at the scores Xw; a sweep."""
+        """Return value and gradient of a loss at the scores Xw; takes one sweep."""
         found = loss.evaluate(self.dot(w), like)
         return found._replace(gradient=self.transpose_dot(found.score_gradient))
 
     def hess_vec(self, loss: PairLoss, state: State, v: Floats) -> tuple[Floats, Scores]:
-        """Return the Hessian product XᵀAXv, and the scores Xv; a sweep."""
+        """Return the Hessian product XᵀAXv, and the scores Xv; takes one sweep."""
         scores = self.dot(v)
         return self.transpose_dot(loss.hess_vec(state, scores)), scores
 
@@ -173,7 +173,7 @@ class Design(ABC):
         return self.dot(unit)
 
     def hessian(self, loss: PairLoss, state: State) -> Floats:
-        """Return the Hessian XᵀAX; one sweep per eight columns."""
+        """Return the Hessian XᵀAX; takes one sweep per eight columns."""
         images = (loss.hess_vec(state, self.column(j)) for j in range(self.matrix.n_features))
         return np.stack([self.transpose_dot(image) for image in images], axis=1)
 
@@ -188,12 +188,12 @@ class Design(ABC):
         return fill * (ROUGH_SWEEPS + ROUGH_PER_PIECE * n_pieces + ROUGH_PER_FEATURE * n)
 
     def hess_diag(self, loss: PairLoss, state: State) -> Floats:
-        """Return the diagonal of XᵀAX; a sweep per eight entries of a row."""
+        """Return the diagonal of XᵀAX; takes one sweep per eight entries of a row."""
         columns = map(self.column, range(self.matrix.n_features))
         return np.array([self.space.dot(x, loss.hess_vec(state, x)) for x in columns])
 
     def by_group(self, by_query: QueryLosses, z: Scores, n_groups: int) -> GroupedLoss:
-        """Return the loss and Xᵀz as sums over about `n_groups` groups of queries; a sweep."""
+        """Return loss and Xᵀz as sums over about `n_groups` groups of queries; takes one sweep."""
         queries, bounds = self.groups(n_groups)
         slopes, gradients = self.space.entries(z), []
         for first, last in pairwise(bounds):
@@ -204,16 +204,16 @@ class Design(ABC):
         return GroupedLoss(losses, np.stack(gradients))
 
     def groups(self, n_groups: int) -> tuple[Integers, Integers]:
-        """Return the offsets of about `n_groups` groups of queries, in queries and in documents."""
+        """Return offsets of about `n_groups` groups of queries, as query and document indices."""
         documents = cast(PairSet, self.pairs).documents
         n_groups = min(n_groups, documents.n_queries)
         queries = np.linspace(0, documents.n_queries, n_groups + 1).astype(np.int64)
         return queries, documents.offsets[queries]
 
     def query_squares(self, by_query: QueryLosses) -> Floats:
-        """Return an upper bound on Σ_q c_q² · max_i x_ij² over the documents i of q; a sweep.
+        """Return an upper bound on Σ_q c_q² · max_i x_ij² over documents i of q; takes one sweep.
 
-        c_q is the slope size of query q.
+        c_q is the sum of the absolute values of all slopes in query q.
         """
         sizes = cast(Floats, by_query)[:, 2]
         return float(sizes @ sizes) * self.magnitudes() ** 2
@@ -223,7 +223,7 @@ class Design(ABC):
 
     @cached_property
     def gram(self) -> Gram:
-        """Gram matrix of the m active documents (of queries with pairs), m × m; cached."""
+        """Gram matrix of the m documents in queries with pairs, m × m; cached."""
         return self.make_gram()
 
     def make_gram(self) -> Gram:
@@ -235,14 +235,14 @@ class Design(ABC):
         return self.rows(active.rows), active
 
     def curved_gram(self, loss: PairLoss, state: State) -> Floats:
-        """Return AK for the Gram matrix K of the active documents; no sweep."""
+        """Return AK for the Gram matrix K of the active documents; takes no sweep."""
         space = self.space
         return self.gram.curved(
             lambda u: space.entries(loss.hess_vec(state, space.vector(u))), self.pairs.n_documents
         )
 
     def combine_active(self, values: Floats) -> Floats:
-        """Return XᵀJc for an array c with one value per active document; a sweep."""
+        """Return XᵀJc for an array c with one value per active document; takes one sweep."""
         return self.transpose_dot(
             self.space.vector(self.gram.spread(values, self.pairs.n_documents))
         )
@@ -317,19 +317,19 @@ class Matrix(ABC):
         return self, cast(PairSet, pairs).sample(fraction, seed)
 
     def arranged(self, pairs: PairCounts) -> PairCounts:
-        """Return the same pairs with their documents in an order that makes sweeps cheaper."""
+        """Return the same pairs, with documents in the order that makes sweeps cheapest."""
         return pairs
 
     def feature(self, j: Any) -> Any:
-        """Return the indices of the original features from which columns j are made."""
+        """Return the indices of the original features that columns j are computed from."""
         return j
 
     def on_host(self) -> "Matrix | None":
-        """Return X for the native kernels that verify a result; None if they computed it."""
+        """Return X for the native kernels, which verify results; None if they compute them."""
         return None
 
     def survey(self, pairs: PairCounts, threads: int) -> int:
-        """Read column magnitudes and a sample before a fit; return the number of sweeps taken."""
+        """Compute column magnitudes and a sample before a fit; return the number of sweeps."""
         return 0
 
     @property

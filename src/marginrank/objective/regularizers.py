@@ -14,8 +14,8 @@ import numpy as np
 from marginrank._utils.parameters import Mention, Message
 from marginrank._utils.types import Booleans, Floats
 
-EASE = 10.0  # least ratio of successive penalties of a continuation from a large penalty
-MOST_EASIER = 12  # penalties; after 12 powers of 10 a further one hardly changes the loss
+EASE = 10.0  # smallest ratio of successive penalties in a continuation from a large penalty
+MOST_EASIER = 12  # penalties of a continuation; beyond 12 powers of 10 the loss hardly changes
 
 
 class Ray(NamedTuple):
@@ -29,7 +29,7 @@ class Regularizer(ABC):
     """A convex function of the weights, possibly infinite."""
 
     is_constraint: bool  # whether it is zero wherever it is finite
-    phrase: str  # its name in messages, after a loss
+    phrase: str  # describes it in messages: "loss='hinge' in an l1 ball (…)"
 
     @abstractmethod
     def value(self, w: Floats) -> float:
@@ -72,11 +72,11 @@ class L1Regularizer(Regularizer):
 
     @abstractmethod
     def easier(self, gradient: Floats) -> Iterator["ElasticNet"]:
-        """Yield the falling penalties of a continuation, given ∇L(0)."""
+        """Yield the decreasing penalties of a continuation, given ∇L(0)."""
 
     @abstractmethod
     def excludes(self, gradient: Floats, error: Floats) -> Booleans:
-        """Return which weights are zero at the optimum, if ∇L is within `error` of `gradient`."""
+        """Return a mask of weights that are zero at the optimum if ∇L is gradient ± error."""
 
     def contains(self, w: Floats) -> bool:
         """Return True if w is in the domain; its signs are not checked."""
@@ -90,7 +90,7 @@ class L1Regularizer(Regularizer):
         return float(np.max(np.where(w == 0, at_zero, np.abs(smooth + l1 * np.sign(w)))))
 
     def pull(self, gradient: Floats) -> Floats:
-        """Return the pull on each weight: the rate at which the loss falls as it leaves zero."""
+        """Return the pull on each weight: how fast the loss decreases when it moves away from 0."""
         return np.maximum(-gradient, 0.0) if self.positive else np.abs(gradient)
 
     def inside(self, w: Floats) -> Floats:
@@ -157,7 +157,7 @@ class L1Ball(L1Regularizer):
         return float(np.sum(np.abs(w))) <= self.radius
 
     def multiplier(self, w: Floats, gradient: Floats) -> float:
-        # Zero inside the ball; on its boundary, the mean of −gradient weighted by w.
+        # Return zero inside the ball; on its boundary, the mean of −gradient weighted by w.
         size = float(np.sum(np.abs(w)))
         if size < self.radius * (1 - 1e-9):
             return 0.0
@@ -202,7 +202,7 @@ class ElasticNet(L1Regularizer):
         return self.l1 * float(np.sum(np.abs(w))) + 0.5 * self.l2 * float(w @ w)
 
     def slope(self, w: Floats, direction: Floats) -> float:
-        # |w_j| grows in whichever direction it leaves zero.
+        # At w_j = 0, |w_j| grows in both directions.
         change = np.where(w == 0, np.abs(direction), np.sign(w) * direction)
         return self.l1 * float(np.sum(change)) + self.l2 * float(w @ direction)
 
@@ -214,7 +214,7 @@ class ElasticNet(L1Regularizer):
         return np.copysign(size, v) / (1.0 + step * self.l2) + 0.0  # no −0
 
     def ray(self, gradient: Floats) -> Ray:
-        # Σ max(0, τ · pull_j − l1)² / (2 · l2); for l2 = 0 it is 0, or infinite beyond the limit.
+        # Ω* is Σ max(0, τ · pull_j − l1)² / (2 · l2); for l2 = 0 it is 0 or infinite.
         pull = self.pull(gradient)
         if self.l2 == 0:
             largest = float(np.max(pull))
@@ -233,7 +233,7 @@ class ElasticNet(L1Regularizer):
         return Ray(np.inf, conjugate)
 
     def easier(self, gradient: Floats) -> Iterator["ElasticNet"]:
-        # Multiples of this penalty, from one whose solution is nearly 0.
+        # Yield multiples of this penalty, from one whose solution is nearly 0.
         largest = float(np.max(self.pull(gradient)))
         if not largest > self.l1 > 0:
             return

@@ -14,7 +14,7 @@ from marginrank.objective.protocols import Scores, SharedSweeps
 def points_at(
     objectives: Sequence[Objective], ws: Sequence[Floats], likes: Sequence[Point | None]
 ) -> list[Point]:
-    """Return one point with its gradient for each objective and w; one sweep."""
+    """Return one point with its gradient for each objective and w; takes one sweep."""
     states = [None if like is None else like.state for like in likes]
     evaluations = _share(objectives).evaluate([o.pair_loss for o in objectives], ws, states)
     return [
@@ -24,7 +24,7 @@ def points_at(
 
 
 def scores_of(objectives: Sequence[Objective], ws: Sequence[Floats]) -> list[Scores]:
-    """Return the scores Xw for one w per objective; one sweep."""
+    """Return the scores Xw for one w per objective; takes one sweep."""
     return _share(objectives).dot(ws)
 
 
@@ -40,7 +40,7 @@ def make_gradients(points: Sequence[Point]) -> None:
 
 
 def hess_vecs(points: Sequence[Point], vs: Sequence[Floats]) -> list[tuple[Floats, Scores]]:
-    """Return the Hessian product ∇²F(w) v and the scores Xv for one v per point; one sweep."""
+    """Return the Hessian product ∇²F(w) v and scores Xv for each point; takes one sweep."""
     objectives = [point.objective for point in points]
     losses, states = [o.pair_loss for o in objectives], [point.state for point in points]
     products = _share(objectives).hess_vec(losses, states, vs)
