@@ -1,4 +1,4 @@
-"""Backends: native or PyTorch kernels for products with X; a new one is added to BACKENDS."""
+"""Backends: native or PyTorch kernels for products with X, listed in BACKENDS."""
 
 from importlib import import_module
 from operator import attrgetter

@@ -46,7 +46,7 @@ def as_native(X: Any) -> "NativeMatrix":
 
 
 class Categories(NamedTuple):
-    """A categorical feature: the number of the category of each row, and the number of all."""
+    """A categorical feature: the category index of each row, and the number of categories."""
 
     codes: NDArray[np.uint16]
     n: int
@@ -63,12 +63,12 @@ class Categories(NamedTuple):
 
 @dataclass(frozen=True)
 class NativeMatrix(Matrix):
-    """An array or CSR matrix, and the kernels' view of all or some of its columns."""
+    """An array or CSR matrix, of which kernels use all or some columns."""
 
     X: Any
     view: _core.Matrix
-    columns: Integers | None = None  # of X and the categories that are in the view; None for all
-    categories: Categories | None = None  # one more column each, behind the columns of X
+    columns: Integers | None = None  # columns in use, categories included; None for all
+    categories: Categories | None = None  # one column per category, after the columns of X
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -103,7 +103,7 @@ class NativeMatrix(Matrix):
 
 
 class NumPySpace(ScoreSpace):
-    """NumPy vectors."""
+    """Score vectors as NumPy arrays."""
 
     def __init__(self, n_documents: int) -> None:
         self._n_documents = n_documents
@@ -125,7 +125,7 @@ class NumPySpace(ScoreSpace):
 
 
 class NativeLoss(PairLoss):
-    """A loss on pairs, by the C++ kernels."""
+    """A loss on pairs, evaluated by the C++ kernels."""
 
     def __init__(self, pairs: _core.Pairs, space: ScoreSpace, threads: int) -> None:
         self.pairs = pairs
@@ -142,7 +142,7 @@ class NativeLoss(PairLoss):
         return Scores(_core.hess_vec_scores(self.point(state), _vector(u), self._threads))
 
     def point(self, state: State | None) -> Any:
-        """Return the kernels' state at some scores; a subclass may rebuild it."""
+        """Return the kernels' object for a state; a subclass may rebuild it."""
         return state
 
     def evaluation(
@@ -222,7 +222,7 @@ class NativeDesign(Design):
         return sum_of_products(blocks, self._view.n_columns, self.threads)
 
     def rough_sweeps(self, n_pieces: int) -> float:
-        # Of pairs without a common document, half as many rows are multiplied, whatever the loss.
+        # For pairs without a common document, half as many rows are multiplied for any loss.
         return 0.5 * super().rough_sweeps(0) if self._is_matched else super().rough_sweeps(n_pieces)
 
     @property
@@ -234,13 +234,13 @@ class NativeDesign(Design):
         return listed and isinstance(X, np.ndarray) and is_whole
 
     def _blocks(self, loss: PairLoss, state: State) -> Iterator[tuple[Singles, Singles]]:
-        # Rows of X and of AX, a few queries at a time.
+        # Yield rows of X and of AX, a few queries at a time.
         point, offsets = cast(NativeLoss, loss).point(state), self.pairs.documents.offsets
         for first, last in bounded_ranges(offsets, ROWS_PER_BLOCK):
             yield _core.curved_rows(self._view, point, first, last, self.threads)
 
     def _pair_blocks(self, loss: PairLoss, state: State) -> Iterator[tuple[Singles, Singles]]:
-        # XᵀAX = Σ c dᵀd over the differences d of pairs of curvature c: half as many rows.
+        # XᵀAX = Σ c dᵀd over the differences d of the pairs, with curvatures c: half as many rows.
         pairs = cast(ListedPairs, self.pairs)
         unit = np.zeros(pairs.n_documents)
         unit[pairs.pairs[:, 0]] = 1.0
@@ -278,7 +278,7 @@ class NativeSharedSweeps(SharedSweeps):
     """C++ kernels that read X once for several problems.
 
     The problems must have the same documents in the same queries; pairs, weights and losses may
-    differ. The result of one is the same, bit for bit, whatever the others are.
+    differ. The result of each problem is the same, bit for bit, as without the other problems.
     """
 
     def __init__(self, designs: Sequence[Design]) -> None:

@@ -13,7 +13,7 @@ from marginrank._utils.types import Floats
 Singles = NDArray[np.float32]
 
 ROWS_PER_BLOCK = 2048  # few enough to keep the digits of a sum in single precision
-COLUMNS_PER_STRIP = 256  # that one thread computes
+COLUMNS_PER_STRIP = 256  # columns that one thread computes at a time
 
 
 def sum_of_products(
@@ -23,9 +23,9 @@ def sum_of_products(
     result = np.zeros((n_columns, n_columns))
 
     def add_strip(left: Singles, right: Singles, first: int) -> None:
-        # The upper triangle, in strips of fixed width: the same sums for any number of threads.
+        # Add the upper triangle in strips of fixed width: the same sums for any number of threads.
         last = min(first + COLUMNS_PER_STRIP, n_columns)
-        # In the thread, because some libraries have limits per thread. Infinity is a result.
+        # Set the limit in the thread: some libraries have limits per thread. Overflow is allowed.
         with serial_blas(), np.errstate(over="ignore", invalid="ignore"):
             result[:last, first:last] += left[:, :last].T @ right[:, first:last]
 

@@ -1,4 +1,4 @@
-"""The product XT as a lazy matrix: T is a transformation, or divides columns by their scales.
+"""The product XT as a lazy matrix: T is a linear map, such as the division of columns by scales.
 
 With u the weights of XT, the scores are X (Tu), and a sum over documents Xᵀz becomes TᵀXᵀz. Solvers
 work with u as if X had been transformed; the backend gets w = Tu. X is not copied.
@@ -38,7 +38,7 @@ class Transformation(ABC):
         """Return Tᵀg for each vector g = Xᵀz along the last axis of `sums`."""
 
     def apply(self, evaluation: Evaluation) -> Evaluation:
-        """Return an evaluation with its gradient by w replaced by the gradient by u."""
+        """Return an evaluation with its gradient in w replaced by the gradient in u."""
         assert evaluation.gradient is not None
         return evaluation._replace(gradient=self.outer(evaluation.gradient))
 

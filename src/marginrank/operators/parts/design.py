@@ -32,7 +32,7 @@ from marginrank.objective.protocols import (
 from marginrank.operators.parts import tasks
 from marginrank.operators.parts.tasks import ByPart, Executor, PartKernels, Report, Task
 
-MOST_TERMS = 8  # of a postponed sum; each takes memory until the sum is computed
+MOST_TERMS = 8  # most terms of a postponed sum: each takes memory until the sum is computed
 
 
 class OrderedSum:
@@ -48,7 +48,7 @@ class OrderedSum:
             self._sum = values.copy()
             return
         total = self._sum + values
-        with np.errstate(invalid="ignore"):  # infinity less infinity: handled by `total`
+        with np.errstate(invalid="ignore"):  # infinity − infinity: handled by `total`
             share = total - self._sum
             self._rest = self._rest + ((self._sum - (total - share)) + (values - share))
         self._sum = total
@@ -56,16 +56,16 @@ class OrderedSum:
     @property
     def total(self) -> Floats:
         assert self._sum is not None
-        # Where the sum is not finite, its rounding error is not a number to add.
+        # The rounding error of a sum that is not finite is NaN.
         return np.where(np.isfinite(self._sum), self._sum + self._rest, self._sum)
 
 
 @dataclass(frozen=True, eq=False)
 class PostponedSum:
-    """base + Σ steps · vectors, not computed before a task needs it.
+    """The sum base + Σ steps · vectors, computed by the task that needs it.
 
-    Where calling a task costs more than an addition, the task that needs the sum computes it, in
-    the same order and so with the same bits.
+    Calling a task only for an addition costs too much on a cluster. The order of the additions is
+    the same, so the sum has the same bits.
     """
 
     base: ByPart | None = None  # None for zeros
@@ -91,7 +91,7 @@ def _on_sums(
 
 
 class Calls:
-    """Calls tasks on the parts and combines their results."""
+    """Calls of tasks on all parts, with their results combined."""
 
     def __init__(self, make_executor: Callable[[], Executor]) -> None:
         self._make_executor = make_executor
@@ -111,7 +111,7 @@ class Calls:
         report: Report | None = None,
         sweep: bool = False,
     ) -> list[Any]:
-        """Call a task on every part; return its kept results, one ByPart per result."""
+        """Call a task on every part; return one ByPart for each kept result."""
         if any(isinstance(some, PostponedSum) for some in each):
             steps = [some.steps if isinstance(some, PostponedSum) else None for some in each]
             task = partial(_on_sums, task, steps)
@@ -245,9 +245,9 @@ class PartsLoss(PairLoss):
     def evaluate_along(
         self, scores: Scores, step: float, direction: Scores, like: State | None
     ) -> tuple[Evaluation, float]:
-        """Evaluate along a direction, by one task per part."""
-        # A full Newton step is nearly always accepted and its gradient needed next. If calling a
-        # task is slow, compute the gradient with the same task.
+        """Return the evaluation along a direction, with one task per part."""
+        # A full Newton step is nearly always accepted, and its gradient is needed next. If calling
+        # a task is slow, compute the gradient with the same task.
         sweep = self._calls.executor.far and step == 1.0
         found, (slope, gradient) = self._calls.evaluation(
             tasks.evaluate_along, [scores, direction, like], [step, sweep], self.loss, sweep=sweep
@@ -301,7 +301,7 @@ class PartsDesign(Design):
         return self._calls.sum(tasks.hess_diag, [state], loss=_loss(loss))
 
     def by_group(self, by_query: QueryLosses, z: Scores, n_groups: int) -> GroupedLoss:
-        # No group has queries of two parts.
+        # Each part has its own groups.
         each = -(-n_groups // (self._calls.executor.bounds.size - 1))
         found: list[GroupedLoss] = []
         task = partial(tasks.report, "design.by_group")

@@ -21,12 +21,12 @@ from marginrank.operators.parts.design import PartsDesign, stacked
 from marginrank.operators.parts.streaming import StreamingExecutor, make_plan
 from marginrank.operators.parts.tasks import Executor
 
-SLACK_BYTES = 1 << 26  # for threads, small arrays, and freed memory that the allocator keeps
-RESERVOIR_SHARE = 0.125  # of the documents, at most
-RESERVOIR_BYTES = 1 << 24  # at most, unless a preconditioner needs more:
-BYTES_PER_SQUARE = 256  # times the squared number of features,
-MOST_RESERVOIR_BYTES = 1 << 28  # up to this
-SEED = 0  # of the reservoir; samples are drawn from it with seeds of their own
+SLACK_BYTES = 1 << 26  # memory of threads, small arrays, and freed memory that the allocator keeps
+RESERVOIR_SHARE = 0.125  # largest share of the documents in the reservoir
+RESERVOIR_BYTES = 1 << 24  # largest reservoir, if the next two limits do not allow a larger one
+BYTES_PER_SQUARE = 256  # bytes per squared number of features, which preconditioners need
+MOST_RESERVOIR_BYTES = 1 << 28  # limit on these bytes
+SEED = 0  # seed of the reservoir; samples are drawn from it with seeds of their own
 
 OnRead = Callable[[int, int], None]
 
@@ -35,7 +35,7 @@ class Reservoir(NamedTuple):
     """A sample of rows of X in memory, from which smaller samples are drawn."""
 
     source: PairCounts
-    fraction: float  # of the documents
+    fraction: float  # share of the documents
     matrix: NativeMatrix
     pairs: PairSet
 
@@ -54,7 +54,7 @@ class PartsMatrix(Matrix):
     @property
     @abstractmethod
     def memory_bytes(self) -> int:
-        """Bytes that all of X would take in memory."""
+        """Memory in bytes that the whole X would take."""
 
     @abstractmethod
     def executor(self, pairs: PairCounts, threads: int) -> Executor:
@@ -103,7 +103,7 @@ class PartsMatrix(Matrix):
     def _extract(
         self, pairs: PairCounts, fraction: float, seed: int, threads: int
     ) -> tuple[NativeMatrix, PairSet]:
-        """Draw a sample from every part; a sweep."""
+        """Draw a sample from every part; takes one sweep."""
         executor = self.executor(pairs, threads)
         numbers = executor.place(range(executor.bounds.size - 1))
         found: list[tasks.Survey] = []
@@ -112,7 +112,7 @@ class PartsMatrix(Matrix):
         self._magnitudes = np.max([part.magnitudes for part in found], axis=0)
         bad = np.flatnonzero(~np.isfinite(self._magnitudes))
         if bad.size:
-            raise ValueError(f"X[:, {bad[0]}] has NaN or infinity; replace or impute such values.")
+            raise ValueError(f"X[:, {bad[0]}] has NaN or infinity; replace or impute them.")
         drawn = [part for part in found if part.pairs.n_documents] or found[:1]
         sample = type(drawn[0].pairs).join([part.pairs for part in drawn])
         X = stacked([part.X for part in drawn])
@@ -135,7 +135,7 @@ class RestrictedParts(PartsMatrix):
 
     @property
     def n_entries(self) -> int:
-        # As if all columns had the same number of entries.
+        # An estimate: all columns are assumed to have the same number of entries.
         return round(self._share * self._whole.n_entries)
 
     @property
@@ -172,18 +172,18 @@ class RestrictedParts(PartsMatrix):
 class FitMemory(NamedTuple):
     """Bytes that a fit needs besides X."""
 
-    state: int  # of the solver, for all documents
-    scratch: int  # for sums over the pairs of the longest queries
-    features: int  # for vectors with one entry per feature, or per pair of features
+    state: int  # state of the solver, for all documents
+    scratch: int  # buffers for sums over the pairs of the longest queries
+    features: int  # vectors with one entry per feature, or per pair of features
 
 
 class MemoryPlan(NamedTuple):
     """Planned use of memory in bytes, by purpose."""
 
-    used: int  # by the process before the fit, including labels and weights of the data
+    used: int  # memory of the process before the fit, including labels and weights of the data
     fit: FitMemory
     reservoir: int  # rows of samples
-    buffers: int  # blocks that are read
+    buffers: int  # blocks of rows while they are read
 
     @property
     def needed(self) -> int:
@@ -251,7 +251,7 @@ class StreamedMatrix(PartsMatrix):
         return MemoryPlan(
             used=private_memory(),
             fit=self._fit_memory,
-            reservoir=2 * sample,  # one copy by part, one stacked
+            reservoir=2 * sample,  # one copy for each part, one joined copy
             buffers=FeatureReader.memory_needed(self._features, self.plan.block_rows),
         )
 
@@ -264,7 +264,7 @@ class StreamedMatrix(PartsMatrix):
         return self._executor[1]
 
     def parts(self) -> Iterator[tuple[int, Any]]:
-        """Yield the index and the rows of each part, valid until the next part; a sweep."""
+        """Yield the index and the rows of each part, valid until the next part; takes one sweep."""
         blocks = self.plan.blocks
         for is_long, parts in groupby(range(self.plan.n_parts), self.plan.is_long):
             if is_long:
@@ -282,7 +282,7 @@ class StreamedMatrix(PartsMatrix):
 
 
 def _queries_of(pairs: PairSet, rows: Integers) -> Integers:
-    """Return the index of the first query of each part; `pairs` may lack some of the rows."""
+    """Return the index of the first query of each part; some rows may not be in `pairs`."""
     first = pairs.documents.offsets[:-1]
     if pairs.documents.rows is not None:
         first = pairs.documents.rows[first]

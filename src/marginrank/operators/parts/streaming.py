@@ -22,22 +22,22 @@ from marginrank.operators.native import NativeDesign, NativeLoss, NativeMatrix, 
 from marginrank.operators.parts.design import OrderedSum, stacked
 from marginrank.operators.parts.tasks import ByPart, Executor, PartKernels, Report, Task
 
-PART_BYTES = 1 << 25  # in memory
+PART_BYTES = 1 << 25  # memory of one part
 LOSSES_KEPT = 2  # native pairs to cache: a solver alternates between two losses at most
-COLUMNS_AT_ONCE = 32  # of a Hessian: more take more memory, fewer take more passes
+COLUMNS_AT_ONCE = 32  # columns of a Hessian: more take more memory, fewer take more passes
 
 
 @dataclass(frozen=True)
 class Plan:
     """The division of X into parts of whole queries, and blocks of rows read at a time.
 
-    A part is one block, unless it is a single query larger than a block. The plan depends on the
-    queries and the size of their rows alone.
+    A part is one block, unless it is a single query larger than a block. The plan depends only on
+    the queries and the size of their rows.
     """
 
-    queries: Integers  # part k has the queries queries[k] … queries[k + 1],
-    rows: Integers  # the rows rows[k] … rows[k + 1]
-    blocks: Integers  # and the blocks blocks[k] … blocks[k + 1]
+    queries: Integers  # part k has the queries queries[k] … queries[k + 1]
+    rows: Integers  # part k has the rows rows[k] … rows[k + 1]
+    blocks: Integers  # part k has the blocks blocks[k] … blocks[k + 1]
     block_rows: Integers  # block b has the rows block_rows[b] … block_rows[b + 1]
 
     @property
@@ -83,7 +83,8 @@ def _cuts(first: int, last: int, memory_before: Callable[[Integers], Integers]) 
 class StreamingExecutor(Executor):
     """Calls tasks on the parts in their order, while the next rows are read.
 
-    `blocks` reads X; `pairs` are by part; `columns` are the columns of X in use, by default all.
+    `blocks` reads X. `pairs` has one set per part. `columns` are the columns of X in use, all by
+    default.
     """
 
     def __init__(
@@ -155,7 +156,7 @@ class StreamingExecutor(Executor):
         return losses
 
     def _sweep(self) -> Iterator[tuple[int, Design]]:
-        """Yield the design of each part; a query longer than a block is read by its tasks."""
+        """Yield the design of each part; queries longer than a block are read later, by slices."""
         designs = self._without_rows
         for is_long, parts in groupby(range(len(designs)), self._plan.is_long):
             if is_long:
@@ -189,7 +190,7 @@ class Slice(NamedTuple):
 
 
 class SlicedDesign(Design):
-    """A part that is one query with more rows than are read at a time.
+    """A part that is one query, too long to be read at once.
 
     One pass over the rows computes the scores and another the sums over documents, because the
     pairs of a query depend on all its scores. `design` has the same documents without X; `slices`
@@ -226,7 +227,7 @@ class SlicedDesign(Design):
         return GroupedLoss(losses, self.transpose_dot(z)[None, :][: losses.size])
 
     def query_squares(self, by_query: QueryLosses) -> Floats:
-        size = np.sum(cast(Floats, by_query)[:, 2])  # zero if the query has no pairs
+        size = np.sum(cast(Floats, by_query)[:, 2])  # 0 if the query has no pairs
         squares: Floats = (size * self.magnitudes()) ** 2
         return squares
 

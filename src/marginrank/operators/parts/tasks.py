@@ -3,8 +3,8 @@
 A part is some of the queries with all their documents. A task is a function of the kernels of one
 part: it returns a tuple of results to keep and one result to report. An executor calls a task for
 every part, in this process or in others. Kept results, such as vectors with one entry per document,
-stay where they were made and are passed to later tasks of the same part; reported results are small
-and come back. The parts depend on the data alone, and so does every result.
+stay with the part and are passed to its later tasks. Reported results are small and are returned to
+the caller. The parts depend only on the data, and so does every result.
 """
 
 from abc import ABC, abstractmethod
@@ -39,10 +39,10 @@ class PartKernels(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ByPart:
-    """One of the results that a task has kept for each part."""
+    """A kept result of a task, with one value per part."""
 
-    handles: tuple[Any, ...]  # one per part, by which the executor finds the tuple that was kept
-    item: int = 0  # position of the result in these tuples
+    handles: tuple[Any, ...]  # one per part: refers to the tuple of results that the task kept
+    item: int = 0  # position of this result in the tuples
 
 
 class Executor(ABC):
@@ -55,7 +55,7 @@ class Executor(ABC):
 
     @property
     def far(self) -> bool:
-        """Whether calling a task is slower than most tasks, because it runs on another machine."""
+        """Whether tasks run on other machines, so a call takes longer than most tasks."""
         return False
 
     @abstractmethod
@@ -82,8 +82,8 @@ class Executor(ABC):
         common : sequence
             Arguments that are the same for all parts.
         report : callable, optional
-            Called with the reported results, in the order of the parts. Without it, the call need
-            not wait for the task.
+            Called with the reported results, in the order of the parts. Without it, the call may
+            return before the task has run.
         sweep : bool
             Whether the task reads X.
 
@@ -95,7 +95,7 @@ class Executor(ABC):
 
     @abstractmethod
     def place(self, values: Sequence[Any]) -> ByPart:
-        """Send one value to each part."""
+        """Send one value to each part, and return their ByPart."""
 
     @abstractmethod
     def restrict(self, columns: Integers) -> "Executor":
@@ -113,7 +113,7 @@ def report(method: str, part: PartKernels, *arguments: Any) -> tuple[Kept, Any]:
 
 
 def evaluate(part: PartKernels, like: State | None, w: Floats) -> tuple[Kept, Any]:
-    """Evaluate the loss of a part at w; a sweep (a pass over its rows of X)."""
+    """Evaluate the loss of a part at w; takes one sweep (a pass over its rows of X)."""
     found = part.design.evaluate(part.pair_loss, w, like)
     return _vectors(found), (found.losses, found.gradient)
 
@@ -132,7 +132,7 @@ def evaluate_along(
     step: float,
     with_gradient: bool,
 ) -> tuple[Kept, Any]:
-    """Evaluate the loss at scores + step · direction; a sweep if `with_gradient`."""
+    """Evaluate the loss at scores + step · direction; takes one sweep if `with_gradient`."""
     found, slope = part.pair_loss.evaluate_along(scores, step, direction, like)
     gradient = part.design.transpose_dot(found.score_gradient) if with_gradient else None
     return _vectors(found), (found.losses, slope, gradient)
@@ -143,7 +143,7 @@ def _vectors(found: Evaluation) -> Kept:
 
 
 def hess_vec(part: PartKernels, state: State, v: Floats) -> tuple[Kept, Any]:
-    """Keep Xv and report XᵀAXv, with A the Hessian by the scores; a sweep."""
+    """Keep Xv and report XᵀAXv, with A the Hessian in score space; takes one sweep."""
     product, image = part.design.hess_vec(part.pair_loss, state, v)
     return (image,), product
 
@@ -180,13 +180,13 @@ class Survey(NamedTuple):
     magnitudes: Floats  # the largest absolute value of each feature
     pairs: PairSet  # the sampled pairs, compact
     X: Any  # the rows of their documents
-    covered: float  # by all pairs of the part
+    covered: float  # total to which a sample of the part is scaled up: see PairSet.covered
 
 
 def survey(
     part: PartKernels, number: int, fraction: float, seed: int, among: int
 ) -> tuple[Kept, Survey]:
-    """Measure the features of a part, and draw a sample of its pairs and rows; a sweep."""
+    """Report the Survey of a part: feature magnitudes and a sample; takes one sweep."""
     seed_of_part = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
     design = part.design
     pairs = design.pairs

@@ -16,13 +16,13 @@ class ScoreLoss(NamedTuple):
     """The loss and its derivatives at one score vector."""
 
     by_query: Tensor  # (n_queries, 3): loss, sizes of the terms of the loss and of its derivatives
-    slopes: Tensor  # derivative by each score
+    slopes: Tensor  # derivative with respect to each score
     state: Any  # LevelState, ListedState or FusedState, for products with the Hessian
     totals: Tensor  # the fields of LossSums
 
     @classmethod
     def of(cls, by_query: Tensor, slopes: Tensor, state: Any) -> "ScoreLoss":
-        """Return the loss with totals of the table, each summed to the last digit."""
+        """Return the loss with the totals of the table, which are summed exactly."""
         totals = [exact_total(column) for column in by_query.T]
         counts = torch.count_nonzero(by_query[:, 0]), torch.count_nonzero(slopes)
         return cls(by_query, slopes, state, torch.cat([*totals, *(one[None] for one in counts)]))
@@ -33,10 +33,10 @@ class DeviceDocuments:
     """Documents grouped by query, with the weights and margins of a set of pairs."""
 
     queries: Segments
-    longest: int  # documents of the longest query
+    longest: int  # number of documents of the longest query
     query_weight: Tensor
-    counting: Tensor  # by document, whether its query has pairs of positive weight
-    margins: Tensor | None  # d by document: the margin of a pair is θ + d_i − d_j
+    counting: Tensor  # for each document, whether its query has pairs of positive weight
+    margins: Tensor | None  # d_i for each document: the margin of a pair is θ + d_i − d_j
 
     @classmethod
     def of(cls, pairs: PairSet, has_pairs: Booleans, device: torch.device) -> "DeviceDocuments":
@@ -108,9 +108,9 @@ def find_window(documents: DeviceDocuments, order: Order, theta: float) -> Windo
 
 
 def _first_not_below(documents: DeviceDocuments, order: Order, theta: float) -> Tensor:
-    """Return, by position, the first position of the query whose key is not below key + θ.
+    """Return, for each position, the first position in its query with a key of at least key + θ.
 
-    A binary search in all queries at once.
+    This is a binary search in all queries at once.
     """
     limit = order.key + theta
     offsets = documents.queries.offsets.to(torch.int32)

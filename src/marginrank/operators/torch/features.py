@@ -1,6 +1,6 @@
-"""X on a device: products in float64, in an order that depends on X alone.
+"""X on a device: products in float64, in an order that depends only on X.
 
-float32 values are stored as they are; tiles of rows are converted to float64 for their products.
+float32 values are stored as float32; tiles of rows are converted to float64 for their products.
 """
 
 from collections.abc import Iterator
@@ -14,8 +14,8 @@ from torch import Tensor
 from marginrank._utils.types import Integers
 from marginrank.operators.torch.fixed_point import prefix_sums
 
-TILE_ENTRIES = 1 << 24  # converted to float64 at a time: 128 MiB
-BLOCK_ROWS = 512  # summed separately
+TILE_ENTRIES = 1 << 24  # entries converted to float64 at a time: 128 MiB
+BLOCK_ROWS = 512  # rows per partial sum
 
 
 class DenseFeatures:
@@ -49,7 +49,7 @@ class DenseFeatures:
 
     def dots(self, vs: Tensor) -> Tensor:
         """Return Xv for each row v of vs; tiles are converted once."""
-        # One product per vector: the sums of a common one would depend on the number of vectors.
+        # One product per vector: sums of a matrix product would depend on the number of vectors.
         parts = []
         for rows in self._tiles():
             tile = self._double(rows)
@@ -97,12 +97,12 @@ class DenseFeatures:
 
 @dataclass(frozen=True)
 class _Lines:
-    """The lines (rows, or columns) of a sparse matrix in compressed form."""
+    """A sparse matrix in compressed form by rows or by columns, which are called lines."""
 
     offsets: Tensor
     index: Tensor  # int32
     values: Tensor
-    bounds: Integers  # the offsets on the host
+    bounds: Integers  # the offsets, in host memory
 
     @classmethod
     def of(cls, offsets: Tensor, index: Tensor, values: Tensor) -> "_Lines":

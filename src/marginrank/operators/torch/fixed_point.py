@@ -1,10 +1,10 @@
 """Sums of doubles as sums of integers: exact, in any order, on any device.
 
 A GPU adds in any order, so prefix sums of doubles differ from run to run; sums of integers do not.
-The numbers of a segment (a query) are multiplied by the largest power of two with which the segment
-still sums to less than 2⁶², and rounded. Prefix sums run over all segments and wrap around at 2⁶⁴.
-The difference of two of them inside a segment is exact all the same, and does not depend on the
-other segments.
+The numbers of a segment (a query) are rounded to integers after multiplication by a power of two:
+the largest for which the sum of the segment stays below 2⁶². Prefix sums run over all segments and
+wrap around at 2⁶⁴. Still, the difference of two of them inside a segment is exact, and does not
+depend on the other segments.
 """
 
 from typing import NamedTuple
@@ -12,20 +12,20 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-CAPACITY = 62  # bits of a sum
+CAPACITY = 62  # number of bits of a sum
 LARGEST_SHIFT = 1000  # the power of two and its inverse must be finite and positive
-MANTISSA_BITS, EXPONENT_BIAS = 52, 1023  # of a double
+MANTISSA_BITS, EXPONENT_BIAS = 52, 1023  # format of a double
 
 
 class Encoded(NamedTuple):
     """Numbers as integers times one unit (a power of two) per segment."""
 
     integers: Tensor  # int64
-    unit: Tensor  # float64, by segment; NaN where a number is not finite
+    unit: Tensor  # float64, one per segment; NaN if a number of the segment is not finite
 
 
 class Segments:
-    """Entries in segments with given offsets (int64); `segment` is by entry (int32)."""
+    """Entries in segments: `offsets` are int64, `segment` is the index for each entry (int32)."""
 
     def __init__(self, offsets: Tensor, segment: Tensor) -> None:
         self.offsets = offsets
@@ -65,7 +65,7 @@ class Segments:
         )
 
     def sum(self, values: Tensor) -> Tensor:
-        """Return the sum of each segment, accurate to the last digit."""
+        """Return the sum of each segment, exact except for the last digit."""
         high, low = (
             _differences(encoded.integers, self.offsets) * encoded.unit
             for encoded in self.encode_all_digits(values)
@@ -83,7 +83,7 @@ class Segments:
 
 
 def exact_total(values: Tensor) -> Tensor:
-    """Return the sum of all entries, to the last digit, as a tensor of one."""
+    """Return the sum of all entries, exact except for the last digit, as a one-entry tensor."""
     offsets = torch.tensor([0, values.numel()], device=values.device)
     whole = torch.zeros(1, dtype=torch.int32, device=values.device).expand(values.numel())
     return Segments(offsets, whole).sum(values)
@@ -102,5 +102,5 @@ def _differences(integers: Tensor, offsets: Tensor) -> Tensor:
 
 
 def _power_of_two(exponent: Tensor) -> Tensor:
-    # From its bits: exp2 and ldexp of a device may round.
+    # Set the bits of the double: exp2 and ldexp of a device may round.
     return ((exponent + EXPONENT_BIAS) << MANTISSA_BITS).view(torch.float64)

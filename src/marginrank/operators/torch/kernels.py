@@ -1,6 +1,7 @@
-"""Loss and derivatives by the scores, for pairs from labels and for listed pairs.
+"""Loss and derivatives with respect to scores, for pairs from labels and for listed pairs.
 
-A plan holds what depends on the pairs alone; a kernel adds the loss, a sum of hinge terms (pieces).
+A plan has the tensors that depend only on the pairs. A kernel adds the loss, a sum of hinge terms
+(pieces).
 The partners of a document are the documents that it forms active pairs with.
 """
 
@@ -26,19 +27,19 @@ from marginrank.operators.torch.levels import (
     gather,
 )
 
-FUNCTION_ERROR = 4.0  # of an exponential or logarithm, in units of the last place
-Factors = tuple[Tensor, Tensor]  # of pair weights: of the preferred side, and of the other
+FUNCTION_ERROR = 4.0  # error of an exponential or logarithm, in units of the last place
+Factors = tuple[Tensor, Tensor]  # factors of pair weights: for the preferred side and the other
 
 
 class LevelState(NamedTuple):
     """State for products with the Hessian."""
 
-    ranges: list[Ranges]  # of the quadratic pieces
+    ranges: list[Ranges]  # ranges of the quadratic pieces
     curvature: Tensor  # the diagonal of the Hessian
 
 
 class _Sides(NamedTuple):
-    """Sums over the preferred partners of each document, and over the others."""
+    """Sums over the preferred partners of each document, and over its other partners."""
 
     above: Tensor
     below: Tensor
@@ -141,7 +142,8 @@ class LevelKernel:
     def hess_vec(self, state: LevelState, u: Tensor) -> Tensor:
         """Return H u, with the Hessian H in score space."""
         queries = self.plan.documents.queries
-        # H maps constants to zero; subtracting one prevents cancellation by a common offset.
+        # H maps constants to zero. Subtracting one document's value per query prevents cancellation
+        # by a common offset.
         u = u - queries.spread(u.index_select(0, queries.offsets[:-1]))
         if self.plan.factors:
             return torch.addcmul(self._weighted(state, u), state.curvature, u)
@@ -198,7 +200,7 @@ class _LossSums:
         preferred, other = factors or (1.0, 1.0)
         pairs_lost, pairs_won = preferred * count.below, other * count.above
         keys_lost, keys_won = preferred * of_keys.below, other * of_keys.above
-        # Slack of the active pairs of a document: as their preferred side, then as their other.
+        # Slack of the active pairs of a document: first of those that prefer it, then the others.
         lost = pairs_lost * (theta - key) + keys_lost
         won = pairs_won * (theta + key) - keys_won
         pairs = pairs_won.abs() + pairs_lost.abs()
@@ -240,7 +242,7 @@ class ListedPlan:
         self.weight = torch.as_tensor(weight * pairs.query_weight[query[order]], device=device)
         offsets = np.concatenate([[0], np.cumsum(counts)])
         self._of_query = Segments.of(torch.as_tensor(offsets, device=device))
-        # The pairs of each document: first the ones that prefer it, then the others.
+        # The pairs of each document: first the pairs that prefer it, then its other pairs.
         sides = listed.T.ravel()
         self._incidence = torch.as_tensor(
             np.argsort(sides, kind="stable"), dtype=torch.int32, device=device
@@ -258,7 +260,7 @@ class ListedPlan:
         return u.index_select(0, self.preferred) - u.index_select(0, self.other)
 
     def by_document(self, values: Tensor) -> Tensor:
-        """Return, by document, the sum over pairs that prefer it minus over its other pairs."""
+        """Return, for each document, the sum over pairs that prefer it minus the sum of others."""
         signed = torch.cat([values, -values]).index_select(0, self._incidence)
         return torch.segment_reduce(
             signed, "sum", offsets=self._document_offsets, unsafe=True, initial=0.0
@@ -279,7 +281,7 @@ class _PairTerms(NamedTuple):
 
 
 def _hinge_terms(piece: Piece, x: Tensor, reach: Tensor) -> _PairTerms:
-    # a · max(0, x)^e for x = θ − t; the terms that x is the sum of have the size `reach`.
+    # a · max(0, x)^e for x = θ − t; `reach` is the sum of the absolute values of the terms of x.
     slack = x.clamp(min=0.0)
     active = (slack > 0.0).to(slack.dtype)
     a, reach = piece.coefficient, reach * active

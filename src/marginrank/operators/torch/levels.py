@@ -1,16 +1,16 @@
 """Sums over the partners of each document as differences of prefix sums.
 
-The partners of a document are documents of a higher level before a position in the order of the
-scores, and documents of a lower level after one. For any number of levels that takes one *pass* per
-bit of a level (a wavelet partition). In the pass of a bit, documents whose levels agree in the
-higher bits are split by this one, in the order of their scores. The two parts are siblings: every
-level of one is higher than every level of the other. So a document of the lower part has partners
-among the first of its sibling, and a document of the higher part among the last. With the lower
-part stored backwards, the partners are the first of the sibling in either case: one range per
-document and pass, whose sum is a difference of two prefix sums. The start of a range depends on
-level and query alone.
+The partners of a document are documents of a higher level before some position in the order of the
+scores, and documents of a lower level after another position. For any number of levels this takes
+one *pass* per bit of a level (a wavelet partition). In the pass of a bit, documents whose levels
+agree in the higher bits are split by this bit, in the order of their scores. The two parts are
+*siblings*: every level of one is higher than every level of the other. So the partners of a
+document of the lower part are the first documents of the sibling, and the partners of a document of
+the higher part are the last. The lower part is stored backwards, so partners are always the first
+documents of the sibling: one range per document and pass, whose sum is a difference of two prefix
+sums. The start of a range depends only on level and query.
 
-Pairs of adjacent levels take two passes, for the next higher level and the next lower one.
+Pairs of adjacent levels take two passes, for the next higher level and for the next lower level.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from marginrank._utils.types import Integers
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.operators.torch.documents import Order, Window, inverse
 
-PASSES_AT_ONCE = 4  # their prefix sums take 8 bytes per document each
+PASSES_AT_ONCE = 4  # passes with joint prefix sums, which take 8 bytes per document and pass
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Leaves:
     leaf: Tensor  # int32, index of the leaf of each document
     level: Tensor  # int32, the level of each leaf
     first: Tensor  # int32, number of documents before each level of each query, sorted by both
-    slot: Tensor  # int64, by leaf: position of level 0 of its query in `first`
-    last_slot: Tensor  # int64, by leaf: position after the last level of its query
+    slot: Tensor  # int64, for each leaf: position of level 0 of its query in `first`
+    last_slot: Tensor  # int64, for each leaf: position after the last level of its query
     n_levels: int  # largest number of levels of a query
 
     @classmethod
@@ -76,7 +76,7 @@ class Leaves:
         return values.index_select(0, self.leaf)
 
     def documents_below(self, level: Tensor) -> Tensor:
-        """Return, by leaf, the number of documents before this level of the leaf's query."""
+        """Return, for each leaf, the number of documents below a level of the leaf's query."""
         slot = torch.minimum(torch.maximum(self.slot + level, self.slot), self.last_slot)
         return self.first.index_select(0, slot)
 
@@ -85,8 +85,8 @@ class PassRanges(NamedTuple):
     """The ranges of one pass: the order of the documents, and where each range ends."""
 
     source: Tensor  # int32, the document at each position
-    is_preferred: Tensor  # by document, whether it is the preferred side of its pairs there
-    stops: list[Tensor]  # int32, by window: end of the range of each document
+    is_preferred: Tensor  # for each document, whether its pairs in this pass prefer it
+    stops: list[Tensor]  # int32, one tensor per window: end of the range of each document
 
 
 class AllLevels:
@@ -97,11 +97,11 @@ class AllLevels:
         self.bits = list(reversed(range(leaves.n_bits)))
 
     def starts(self, number: int) -> Tensor:
-        """Return, by leaf, the start of the ranges of a pass: the sibling's first document."""
+        """Return, for each leaf, the start of the ranges of a pass: the start of the sibling."""
         return self._part(self.bits[number], sibling=True)
 
     def seeks_preferred(self, number: int) -> Tensor:
-        """Return, by document, whether its partners in a pass are preferred: its bit is zero."""
+        """Return a mask of the documents whose partners in a pass are preferred: their bit is 0."""
         return (self.leaves.level_of_document >> self.bits[number]) & 1 == 0
 
     def passes(self, order: Order, windows: list[Window]) -> list[PassRanges]:
@@ -116,12 +116,12 @@ class AllLevels:
         return found
 
     def _part(self, bit: int, *, sibling: bool) -> Tensor:
-        """Return, by leaf, the start of its part, or of the sibling, after the split by a bit."""
+        """Return, for each leaf, the start of its part or of the sibling after a split by a bit."""
         part = self.leaves.level >> bit
         return self.leaves.documents_below((part ^ 1 if sibling else part) << bit)
 
     def part_starts(self, bit: int) -> tuple[Tensor, Tensor]:
-        """Return, by document, the starts of the lower and the higher part."""
+        """Return, for each document, the starts of the lower and the higher part."""
         own = self.leaves.spread(self._part(bit, sibling=False))
         other = self.leaves.spread(self._part(bit, sibling=True))
         return torch.minimum(own, other), torch.maximum(own, other)
@@ -143,7 +143,7 @@ class _Split:
         self._before = self._highs.index_select(0, self.low_start)
 
     def _highs_in_front(self, place: Tensor) -> Tensor:
-        """Return, by document, the number of documents with the bit set before a node position."""
+        """Return, for each document, how many documents before a node position have the bit set."""
         return self._highs.index_select(0, place) - self._before
 
     def follow(self, place: Tensor) -> Tensor:
@@ -204,15 +204,15 @@ Levels = AllLevels | AdjacentLevels
 
 @dataclass(frozen=True)
 class Ranges:
-    """The ranges of several passes, joined to one array (a run) for one prefix sum."""
+    """The ranges of several passes, joined to one array (a *run*) for one prefix sum."""
 
     levels: Levels
-    numbers: range  # of the passes
+    numbers: range  # indices of the passes
     # Index of each value of the run (int32): a document, plus n_documents for the value it has as
     # the other side of its pairs. The first entry only shifts the prefix sums by one.
     source: Tensor
     starts: Tensor  # int32, starts of the ranges by pass and leaf
-    stops: list[Tensor]  # int32, by window: ends of the ranges by pass and document
+    stops: list[Tensor]  # int32, one tensor per window: ends of the ranges by pass and document
 
     def prefix_sums(self, values: Tensor) -> Tensor:
         """Return prefix sums over the run; all are off by a constant, which differences cancel."""
@@ -228,7 +228,7 @@ class Ranges:
         return parts.sum(0)
 
     def sums_by_side(self, prefix_sums: Tensor, window: int) -> tuple[Tensor, Tensor]:
-        """Return the sum over the preferred partners of each document, and over the others."""
+        """Return sums over the preferred partners of each document, and over its other partners."""
         n_passes = len(self.numbers)
         stopped = prefix_sums.index_select(0, self.stops[window]).view(n_passes, -1)
         started = prefix_sums.index_select(0, self.starts).view(n_passes, -1)

@@ -40,12 +40,12 @@ from marginrank.operators.torch.fixed_point import exact_total
 from marginrank.operators.torch.plans import PairPlan, Plans, Total, runs_triton
 
 DTYPES = (torch.float32, torch.float64)
-# Estimated memory per document: of each of the points that a solver holds, and of an evaluation.
+# Estimated memory per document: points that a solver holds, and an evaluation.
 POINTS = 2
-DOCUMENT_BYTES, BIT_BYTES = 100, 12  # of a point; of each bit of a level
+DOCUMENT_BYTES, BIT_BYTES = 100, 12  # bytes of a point; bytes for each bit of a level
 EVALUATION_BYTES = 400
-N_TOTALS = 5  # fields of LossSums
-COLUMNS_AT_ONCE = 16  # of a Hessian: one product with X
+N_TOTALS = 5  # number of fields of LossSums
+COLUMNS_AT_ONCE = 16  # columns of a Hessian that one product with X computes
 
 
 class TorchSpace(ScoreSpace):
@@ -66,7 +66,7 @@ class TorchSpace(ScoreSpace):
         return float(self.product(a, b))
 
     def product(self, a: Scores, b: Scores) -> Tensor:
-        """Return aᵀb as a tensor of one."""
+        """Return aᵀb as a tensor with one entry."""
         return self._total(_vector(a) * _vector(b))
 
     def entries(self, a: Scores, documents: Integers | None = None) -> Floats:
@@ -113,7 +113,7 @@ class TorchLoss(PairLoss):
         return self._pairs.evaluate(scores)
 
     def curved(self, state: State, u: Tensor) -> Tensor:
-        """Return Au on the device, for the Hessian A by the scores."""
+        """Return Au on the device, with A the Hessian of the loss in score space."""
         there = cast(AtScores, state)
         if there.state is None:
             there.state = self.at(there.scores).state
@@ -126,7 +126,7 @@ class TorchLoss(PairLoss):
         return self.from_host(scores, found, values)
 
     def from_host(self, scores: Tensor, found: ScoreLoss, values: Floats) -> Evaluation:
-        """Return an evaluation, given its totals, and its gradient if there is one, on the host."""
+        """Return an evaluation; `values` are its totals and any gradient, on the host."""
         return Evaluation(
             scores=Scores(scores),
             losses=LossSums(*values[:3].tolist(), *map(int, values[3:5])),
@@ -175,8 +175,8 @@ class TorchMatrix(Matrix):
     ) -> "TorchMatrix":
         """Copy X of the data to a device, unless `tensor` is X on that device.
 
-        Triton's kernels are used if it is installed and the device is a GPU, or as `has_triton`
-        says.
+        Triton kernels are used if Triton is installed and the device is a GPU; `has_triton`
+        overrides this.
         """
         where = torch.device(device)
         if has_triton is None:
@@ -316,7 +316,7 @@ class TorchDesign(Design):
 class TorchSharedSweeps(SharedSweeps):
     """Products with X for several problems at once: one column per problem.
 
-    The problems have the same documents. The result of one does not depend on the others.
+    The problems have the same documents. The result of each does not depend on the others.
     """
 
     def __init__(self, designs: Sequence[Design]) -> None:

@@ -16,8 +16,8 @@ from marginrank.operators.torch.documents import ScoreLoss
 from marginrank.operators.torch.fixed_point import exact_total
 from marginrank.operators.torch.kernels import LevelPlan, ListedPlan, require_native_kernels
 
-PLANS = 16  # kept: problems that are solved side by side take turns
-Total = Callable[[Tensor], Tensor]  # the sum of all entries, as a tensor of one
+PLANS = 16  # most plans in the cache: problems that are solved together take turns
+Total = Callable[[Tensor], Tensor]  # returns the sum of all entries, as a tensor with one entry
 
 
 class PairKernel(Protocol):

@@ -2,8 +2,8 @@
 
 PyTorch has no product of a float32 matrix and a float64 vector, and converting tiles to float64
 first costs five times the memory traffic. Several vectors are multiplied in one launch: programs
-with the same rows are neighbors, so they find these in the cache. The order of sums depends on the
-shape of X alone.
+with the same rows are neighbors, so they find the rows in the cache. The order of sums depends only
+on the shape of X.
 """
 
 import torch
@@ -14,8 +14,8 @@ from torch import Tensor
 from marginrank._utils.types import Integers
 from marginrank.operators.torch.features import DenseFeatures
 
-ROWS, COLUMNS = 32, 64  # of a tile
-ROWS_OF_A_SUM = 2048  # per partial sum of Xᵀz
+ROWS, COLUMNS = 32, 64  # size of a tile
+ROWS_OF_A_SUM = 2048  # rows per partial sum of Xᵀz
 SUMS = 64  # partial sums added at a time
 
 

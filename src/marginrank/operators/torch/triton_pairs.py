@@ -1,10 +1,10 @@
-"""Triton kernels for sums over pairs from labels: a point takes four launches, a product one.
+"""Triton kernels for sums over pairs from labels: four launches per point, one per product.
 
 A program has a chunk of the documents of a query and compares each of them with all documents of
 the query. Queries need no sort, no windows and no shared state, and the work of a query is the
 square of its length, in registers. Sums are sums of integers as in
 :mod:`~marginrank.operators.torch.fixed_point`, so they do not depend on chunks and have the bits of
-the PyTorch operations. :class:`FusedPlan` says which data are worth it.
+the PyTorch operations. ``FusedPlan.suits`` decides which data are worth it.
 """
 
 from typing import Any, NamedTuple
@@ -29,16 +29,16 @@ from marginrank.operators.torch.triton_sums import (
     table_totals,
 )
 
-DOCUMENTS, PARTNERS = 32, 32  # of a tile of comparisons
+DOCUMENTS, PARTNERS = 32, 32  # size of a tile of comparisons
 ANY_WIDTH = np.iinfo(np.int32).max
-# Comparisons per document up to which these kernels are used. At this length their arithmetic takes
-# about as long as the launches and the memory of the operations that sort and partition.
+# Most comparisons per document for which these kernels are used. At this number their arithmetic
+# takes about as long as the launches and memory traffic of sorting and partitioning.
 MOST_COMPARISONS = 2048
 
 
 @triton.jit
 def _ordered(x):  # type: ignore[no-untyped-def]
-    # Integers that compare as x does: comparing doubles is slow on most GPUs.
+    # Return integers in the same order as x: comparing doubles is slow on most GPUs.
     bits = (x + 0.0).to(tl.int64, bitcast=True)
     return bits ^ ((bits >> 63) & 0x7FFFFFFFFFFFFFFF)
 
@@ -141,7 +141,7 @@ def _joined(high, low, unit, coarser):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _terms(key, factor, theta, is_linear, pairs_won, pairs_lost, keys_won, keys_lost):  # type: ignore[no-untyped-def]
-    # What a piece adds to slope, curvature, value and both sizes: see _LossSums.
+    # Return the terms that a piece adds to slope, curvature, value and both sizes: see _LossSums.
     lost = pairs_lost * (theta - key) + keys_lost
     won = pairs_won * (theta + key) - keys_won
     pairs = tl.abs(pairs_won) + tl.abs(pairs_lost)
@@ -265,7 +265,7 @@ def _product(  # type: ignore[no-untyped-def]
         other += n_documents
     own = tl.load(u + at, mask=inside, other=0.0) - origin
     diagonal = tl.load(curvature + at, mask=inside, other=0.0)
-    tl.store(image + at, tl.fma(diagonal, own, total), mask=inside)  # as addcmul does
+    tl.store(image + at, tl.fma(diagonal, own, total), mask=inside)  # like addcmul
 
 
 @triton.jit  # type: ignore[untyped-decorator]

@@ -5,16 +5,16 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-TILE = 128  # entries of a segment at a time
-BLOCK = 2048  # entries of a vector that are summed first
-ROWS = 4096  # of a table at a time
-N_SUMS = 5  # totals of an evaluation: see LossSums
+TILE = 128  # entries of a segment that are loaded at a time
+BLOCK = 2048  # entries per partial sum of a vector
+ROWS = 4096  # rows of a table that are loaded at a time
+N_SUMS = 5  # number of totals of an evaluation: see LossSums
 EXACT = {"enable_fp_fusion": False}  # products are rounded before they are added, as on the host
 
 
 @triton.jit
 def exponent(x):  # type: ignore[no-untyped-def]
-    """Return the exponent of numbers x ≥ 0, as frexp does; −1022 for zero."""
+    """Return the exponent of numbers x ≥ 0 as by frexp; −1022 for zero."""
     return ((x.to(tl.int64, bitcast=True) >> 52) & 2047) - 1022
 
 
@@ -50,8 +50,8 @@ def largest(values, factors, origin, begin, end, HAS_FACTORS: tl.constexpr, TILE
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _sum(values, stride, begin, end, count, TILE: tl.constexpr):  # type: ignore[no-untyped-def]
-    # The sum of values[begin:end] at a stride, accurate to the last digit; `count` is the number of
-    # entries that the capacity of the integers is chosen for.
+    # Return the sum of values[begin:end] at a stride, exact except for the last digit. The integers
+    # have room for `count` entries.
     size, poison = tl.zeros((TILE,), tl.float64), tl.zeros((TILE,), tl.float64)
     for first in range(begin, end, TILE):
         at = first + tl.arange(0, TILE)
@@ -75,7 +75,7 @@ def _sum(values, stride, begin, end, count, TILE: tl.constexpr):  # type: ignore
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _segment_sums(columns, n_entries, slopes, offsets, weight, table, TILE: tl.constexpr):  # type: ignore[no-untyped-def]
-    # The weighted sums of three columns over each segment, and its number of non-zero slopes.
+    # Store the weighted sums of three columns over each segment, and the number of non-zero slopes.
     segment = tl.program_id(0)
     begin, end = tl.load(offsets + segment), tl.load(offsets + segment + 1)
     count = tl.maximum(end - begin, 1).to(tl.float64)
@@ -120,7 +120,7 @@ def _table_totals(table, n_rows, n_columns, totals, ROWS: tl.constexpr):  # type
 
 
 def segment_sums(columns: Tensor, slopes: Tensor, offsets: Tensor, weight: Tensor) -> Tensor:
-    """Return a table with four sums per segment: three columns, and non-zero slopes."""
+    """Return a table with four numbers per segment: sums of columns, count of non-zero slopes."""
     table = torch.empty((weight.numel(), 4), dtype=torch.float64, device=columns.device)
     _segment_sums[(weight.numel(),)](
         columns, columns.shape[1], slopes, offsets, weight, table, TILE=TILE, **EXACT
@@ -137,7 +137,7 @@ def table_totals(table: Tensor) -> Tensor:
 
 
 def total(values: Tensor) -> Tensor:
-    """Return the sum of all entries as a tensor of one; blocks are summed to the last digit."""
+    """Return the sum of all entries as a tensor with one entry; sums of blocks are exact."""
     n_blocks = triton.cdiv(values.numel(), BLOCK)
     sums = torch.empty((n_blocks, 1), dtype=torch.float64, device=values.device)
     _block_sums[(n_blocks,)](values, values.numel(), sums, BLOCK=BLOCK, **EXACT)
