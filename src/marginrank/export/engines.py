@@ -1,7 +1,7 @@
 """Functions that score documents with exported files, one per target.
 
-Each runs an *engine*, a program that reads the files. If there is none to install, it is a
-*reference*: an implementation of the engine's documented arithmetic.
+Each runs an *engine*, a program that reads the files. If the engine cannot be installed here, the
+function is a *reference*: an implementation of the engine's documented arithmetic.
 """
 
 import ctypes
@@ -28,8 +28,8 @@ from marginrank.export.text import FLOAT64_ACCURACY
 
 Files = dict[str, bytes]
 
-PYPMML_ACCURACY = 1e-11  # it computes slope · x + constant, which loses digits in narrow bins
-ROWS = 1_000  # documents at a time: kernels take memory for each document and landmark
+PYPMML_ACCURACY = 1e-11  # PyPMML computes slope · x + constant, which loses digits in narrow bins
+ROWS = 1_000  # documents per batch: kernels take memory for each document and landmark
 TABLE = "documents"
 FLOAT_IS_DOUBLE = {"tsql", "fabric"}  # dialects whose FLOAT has 64 bits; sqlglot reads 32
 NUMBER = r"(-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)"
@@ -220,7 +220,7 @@ def _last_column(rows: list[Any]) -> Floats:
 
 
 def onnx(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Score with onnxruntime, in the precision of the ONNX graph."""
+    """Run the ONNX graph in onnxruntime, in the graph's precision, and return its scores."""
     runtime = require("onnxruntime", "verify")
     session = runtime.InferenceSession(files[""], providers=["CPUExecutionProvider"])
     (given,) = session.get_inputs()
@@ -231,7 +231,7 @@ def onnx(files: Files, documents: EngineDocuments) -> EngineRun:
 
 
 def pmml(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Score with PyPMML, which needs Java."""
+    """Run the PMML document in PyPMML, which needs Java, and return its scores."""
     _find("java", "Java")
     pypmml = require("pypmml", "verify")
     with tempfile.TemporaryDirectory() as folder:
@@ -248,10 +248,10 @@ def pmml(files: Files, documents: EngineDocuments) -> EngineRun:
 
 
 def fastrank(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Score with fastrank."""
+    """Run the model in fastrank and return its scores."""
     library = require("fastrank", "verify")
     model = library.CModel.from_dict(json.loads(files[""]))
-    # Columns of a matrix are numbered like indices in text, where 0 is not used.
+    # Column k of the matrix is feature k in LETOR text, where features are numbered from 1.
     X = np.zeros((len(documents.X), 1 + documents.X.shape[1]), np.float32)
     X[:, 1:] = documents.filled()
     data = library.CDataset.from_numpy(X, np.zeros(len(X)), np.ones(len(X), np.int64))
@@ -260,7 +260,7 @@ def fastrank(files: Files, documents: EngineDocuments) -> EngineRun:
 
 
 def ltr_plugin(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Score as the LTR plugins do: float32, features in the order of the feature set."""
+    """Return scores computed as by the LTR plugins: float32, in the order of the feature set."""
     model = json.loads(files[""])["model"]["model"]
     features = json.loads(files["features"])["featureset"]["features"]
     normalizers = model.get("feature_normalizers", {})
@@ -270,7 +270,7 @@ def ltr_plugin(files: Files, documents: EngineDocuments) -> EngineRun:
 
 
 def solr(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Score as Solr's LinearModel does: float32, features in the order of the model."""
+    """Return scores computed as by Solr's LinearModel: float32, in the order of the model."""
     model = json.loads(files[""])
     features = model["features"]
     means = {f["name"]: float(f["norm"]["params"]["avg"]) for f in features if "norm" in f}
@@ -290,7 +290,7 @@ def _in_float32(
 
 
 def vespa(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Score as Vespa's rank expressions do: float64."""
+    """Return scores computed as by Vespa's rank expressions: float64."""
     renamed = json.loads(files.get("names.json", b"{}"))
     features = {f"attribute({renamed.get(name, name)})": name for name in documents.names}
     features |= {name: name for name in documents.names}  # rank features
@@ -303,7 +303,7 @@ def vespa(files: Files, documents: EngineDocuments) -> EngineRun:
 
 
 def lucene(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Score as Lucene's expressions do: float64."""
+    """Return scores computed as by Lucene's expressions: float64."""
     found = LUCENE_TERM.findall(files[""].decode())
     names = [re.sub(r"\\(.)", r"\1", field, flags=re.DOTALL) for _, field in found]
     values = [documents.column(name) if name else 1.0 for name in names]
@@ -312,7 +312,7 @@ def lucene(files: Files, documents: EngineDocuments) -> EngineRun:
 
 
 def ranklib(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Score as RankLib does: features in float32, sums in float64."""
+    """Return scores computed as by RankLib: features in float32, sums in float64."""
     X = documents.filled().astype(np.float32).astype(np.float64)
     entries = re.findall(rf"(?<!\S)(\d+):{NUMBER}", files[""].decode())
     return _in_float64("RankLib", [(X[:, int(k) - 1], weight) for k, weight in entries], documents)

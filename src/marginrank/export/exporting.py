@@ -107,7 +107,7 @@ def export_files(
 
 
 def check_taken(model: Model, to: str) -> str:
-    """Return the kind of a model, a key of KINDS; raise ValueError if `to` does not support it."""
+    """Return the kind of a model, a key of KINDS; raise ValueError if it is not supported."""
     kind = next(name for name, cls in KINDS.items() if isinstance(model, cls))
     if kind in find_target(to)[0].takes:
         return kind
@@ -117,7 +117,7 @@ def check_taken(model: Model, to: str) -> str:
 
 
 def counts_in(model: Model) -> dict[str, int]:
-    """Return the number of nonzero weights, curves and interactions, or landmarks by name."""
+    """Return the numbers of nonzero terms of a model, by kind: weights, curves, landmarks, …."""
     return sum_over(model, names_of(model, None)).counts
 
 
@@ -152,6 +152,6 @@ def offset_above_zero(scores: Floats) -> float:
     """Return an offset that makes scores positive, for engines that reject negative ones."""
     if not scores.size:
         return 0.0
-    # Leaves room for new documents: as far below the lowest score as the highest is above it.
+    # New documents may score lower: leave room below the lowest score, as much as the range.
     room = np.ptp(scores) or abs(scores.min())
     return float(room - scores.min())

@@ -1,6 +1,6 @@
 """Exports of fusion models: the settings with which search engines fuse their own results.
 
-A target runs some normalizers only; ``registry.py`` lists them. The normalizers are defined in
+Each target supports some normalizers, listed in ``registry.py``. The normalizers are defined in
 ``marginrank.data.score_normalization``.
 """
 
@@ -31,7 +31,7 @@ class WeightedSignals(NamedTuple):
 def fusion_files(
     model: FusionModel, to: str, *, name: str = "marginrank", names: Names | None = None
 ) -> Files:
-    """Return the contents of the files with which a search engine fuses results as a model does.
+    """Return the contents of the files that make a search engine fuse results like a model.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Names of features: checks and quoting.
 
-Names come from users' files and are untrusted: a name is written only inside quotes that it cannot
-end, never in a comment, or is turned into an identifier.
+Names come from users' files and are untrusted. A name is never written in a comment. It is turned
+into an identifier, or written inside quotes with every character escaped that could end them.
 """
 
 import json
@@ -65,7 +65,7 @@ def check_names(names: Iterable[str]) -> None:
 def check_distinct(
     names: Sequence[str], key: Callable[[str], str] = str, system: str = "the target"
 ) -> None:
-    """Raise ParameterError if two names have the same `key`, so that a system mixes them up."""
+    """Raise ParameterError if two names have the same `key`: a system would confuse them."""
     seen: dict[str, str] = {}
     for name in names:
         other = seen.get(key(name))
@@ -112,7 +112,7 @@ def shown(name: str) -> str:
 
 
 def identifier(text: str) -> str:
-    """Return a text as an identifier of letters, digits and underscores.
+    """Return a text turned into an identifier of letters, digits and underscores.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def java_quoted(text: str) -> str:
 
 
 def _escaped(code: int, special: str) -> str:
-    """Return a character as it is written in a C or Java string: itself, or escaped."""
+    """Return a character for a C or Java string, escaped if needed."""
     if chr(code) in special:
         return "\\" + chr(code)
     return chr(code) if 0x20 <= code < 0x7F else f"\\{code:03o}"

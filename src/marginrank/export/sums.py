@@ -19,7 +19,7 @@ from marginrank.models.additive_model import Curve
 from marginrank.models.linear_model import check_weights
 
 KERNELS = ("linear", "poly", "polynomial", "rbf", "sigmoid", "cosine")
-# Categorical, because arithmetic on numbers would turn infinity into NaN.
+# Categorical, because interpolation would turn an infinite feature value into NaN.
 NOTHING = Curve(np.zeros(1), np.zeros(1), 0.0, categorical=True)
 
 Model = LinearModel | AdditiveModel | KernelModel
@@ -34,7 +34,7 @@ class Sum(Generic[Entry]):
     features: tuple[str, ...]  # names of all features
     terms: tuple[Entry, ...]
     offset: float = 0.0
-    dialect: str | None = None  # in the target's name
+    dialect: str | None = None  # the dialect in the target's name
 
     @property
     def counts(self) -> dict[str, int]:
@@ -116,7 +116,7 @@ class GridTerm:
     axes: tuple[CurveAxis, CurveAxis]
     at_nodes: Floats  # rows of the first feature, columns of the second
 
-    # The curves below are constant beyond their outer knots, unlike other curves.
+    # The curves returned below are constant beyond their outer knots, unlike curves of features.
 
     @property
     def columns(self) -> list[Curve]:
@@ -143,10 +143,10 @@ class CurveSum(Sum[CurveTerm]):
     """A score: offset + Σ curve(feature) + Σ grid(feature, other feature).
 
     Curves and grids have values for missing features. Targets use the operations of `predict` in
-    the same order. Let x be between `knot` and `next_knot`, where a curve is `left` and `right`:
-    its value is ``left + (x - knot) / (next_knot - knot) * (right - left)``. A grid is interpolated
-    in the two rows around x, along the other feature, and then between the rows. Beyond the outer
-    knots a grid is constant; a curve continues with the line of the outer two knots.
+    the same order. Let x be between `knot` and `next_knot`, and `left` and `right` the values of a
+    curve there: its value at x is ``left + (x - knot) / (next_knot - knot) * (right - left)``. A
+    grid is interpolated along the other feature in the two rows around x, and then between the
+    rows. Beyond the outer knots a grid is constant, and a curve continues as a straight line.
     """
 
     grids: tuple[GridTerm, ...] = ()
@@ -299,7 +299,7 @@ def check_numbers(model: Model) -> None:
 
 
 def _has_finite_steps(axes: Sequence[Floats], values: Floats) -> bool:
-    """Whether knots, values and the differences between neighbors are finite."""
+    """Return True if knots, values and the differences between neighbors are finite."""
     with np.errstate(over="ignore", invalid="ignore"):
         steps = [
             *(np.diff(knots) for knots in axes),

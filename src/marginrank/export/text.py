@@ -1,4 +1,4 @@
-"""Numbers, sums, lists and JSON as text that reads back exactly."""
+"""Numbers, sums, lists and JSON as text that is read back without loss."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ GROUP = 16  # terms per parenthesis; longer sums nest too deeply for some parser
 
 
 def exact(value: float) -> str:
-    """Return a number as text that reads back exactly, and not as an integer in any language."""
+    """Return a number as text that every language reads back exactly, as a float."""
     return repr(float(value))
 
 
@@ -43,5 +43,5 @@ def entry_lines(entries: Iterable[str], indent: str = "    ") -> str:
 
 
 def json_file(content: Any) -> bytes:
-    """Return an object as JSON in ASCII; floats read back exactly, with a point or exponent."""
+    """Return an object as JSON in ASCII; floats have all digits, and a point or exponent."""
     return (json.dumps(content, indent=1, allow_nan=False) + "\n").encode("ascii")

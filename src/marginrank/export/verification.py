@@ -28,11 +28,11 @@ class Verification:
     is_reference: bool  # an implementation of the engine's arithmetic, not the engine
     documents: int
     queries: int
-    largest_difference: float  # between the two scores of a document
+    largest_difference: float  # largest difference between the two scores of a document
     allowed_difference: float  # the documented accuracy
     spread: float  # highest minus lowest score of the model
     largest_score: float  # absolute
-    negative_scores: int  # number of them, if the engine rejects them
+    negative_scores: int  # number of negative scores, if the engine rejects them
     reordered_queries: int  # number of queries whose order differs
 
     @property
@@ -55,7 +55,7 @@ class Verification:
 def run_export(
     model: Model, to: str, files: Files, X: ArrayLike, names: Names | None = None
 ) -> EngineRun:
-    """Return the scores that an engine, or a reference of it, computes with an export.
+    """Return the scores that an engine, or its reference implementation, computes with an export.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""Writers of exports, by target: each turns a model, as a Sum (``sums.py``), into files."""
+"""Writers of exports, by target: each turns a Sum (``sums.py``) into files."""

@@ -11,7 +11,7 @@ from marginrank._utils.optional import require
 from marginrank._utils.version import __version__
 from marginrank.export.sums import Sum
 
-OPSET = 17  # released in 2022, so runtimes since then read it
+OPSET = 17  # released in 2022; later runtimes read it
 IR_VERSION = 8
 LARGEST_FILE = 2**31 - 2**20  # bytes: protobuf's limit of 2 GiB, less room for nodes and names
 

@@ -19,7 +19,7 @@ from marginrank.export.targets.search_engines import check_vespa_profile, is_ran
 from marginrank.export.targets.sql import TABLE
 from marginrank.export.text import WRITTEN_BY, entry_lines, exact, json_file, scientific
 
-PLACEHOLDER = "QUERY"  # in requests: the text or the vector of a search
+PLACEHOLDER = "QUERY"  # stands for the text or the vector of a search in requests
 RESULTS = 10  # documents that requests ask for
 OPENSEARCH = {"minmax": "min_max", "minmax_floor": "min_max", "zscore": "z_score", "l2": "l2"}
 ELASTICSEARCH = {"minmax": "minmax", "l2": "l2_norm", "none": "none"}

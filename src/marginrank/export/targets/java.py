@@ -7,7 +7,7 @@ from marginrank.export.names import java_quoted
 from marginrank.export.sums import CurveSum, WeightedSum
 from marginrank.export.text import WRITTEN_BY, entry_lines, exact
 
-# Java's keywords, and the names that the file itself defines.
+# Names that a class cannot have: keywords of Java, and names that the file itself defines.
 NO_CLASS = re.compile(
     r"abstract|assert|boolean|break|byte|case|catch|char|class|const|continue|default|do|double|"
     r"else|enum|extends|false|final|finally|float|for|goto|if|implements|import|instanceof|int|"

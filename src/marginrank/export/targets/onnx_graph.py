@@ -1,8 +1,9 @@
-"""Export to ONNX: a graph from a matrix of features to a vector of scores; it adds in float64.
+"""Export to ONNX: a graph from a matrix of features to a vector of scores; sums are in float64.
 
 A *bin* is the interval between two knots of a curve. The bins of all features are searched at once,
-by bisection: a step takes four operators, and 255 knots need eight steps. So the number of
-operators does not depend on the number of features, nor memory on the number of knots.
+by bisection. A step takes four operators, and 255 knots need eight steps. So the number of
+operators does not depend on the number of features, and memory does not depend on the number of
+knots.
 """
 
 from collections.abc import Iterator, Sequence
@@ -62,7 +63,7 @@ class Bins(NamedTuple):
 
 
 class BinPositions(NamedTuple):
-    """Names of graph outputs: each value's bin, its relative position there, whether missing."""
+    """Names of graph outputs: the bin of each value, its position in the bin, whether missing."""
 
     bins: str
     shares: str
@@ -131,7 +132,7 @@ def _bins_of(axis: CurveAxis) -> Bins:
 def _halves(sizes: Integers) -> Iterator[Integers]:
     """Yield the distance to the middle of the rest of each axis, until one bin is left.
 
-    If the upper half is larger, its size is taken for the lower half as well.
+    If the halves differ by one, both get the size of the upper half.
     """
     while np.any(sizes > 1):
         yield sizes // 2
@@ -190,7 +191,7 @@ def _in_float32(model: CurveSum) -> CurveSum:
     """Return the sum with its knots rounded to float32; raise ValueError if that changes it.
 
     A value of a feature that equals a knot is rounded in the same way, so it stays on the knot.
-    That matters where curves jump, and for categories.
+    This matters where curves jump, and for categories.
     """
     spreads = [np.ptp(term.at_nodes[1:]) for term in model.terms]
     spreads += [np.ptp(term.at_nodes[1:, 1:]) for term in model.grids]
@@ -230,7 +231,7 @@ def _rounded_knots(axis: CurveAxis, curves: Sequence[Curve], spread: float) -> F
 def _blur(curve: Curve, rounded: Floats) -> float:
     """Return the largest error of a curve between knots when values are rounded to float32.
 
-    It is 0 if the knots need no rounding: they are values of features, which were float32 then.
+    It is 0 if the knots need no rounding: knots are feature values, so the features were float32.
     """
     if curve.categorical or np.array_equal(curve.knots, rounded):
         return 0.0

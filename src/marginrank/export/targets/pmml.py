@@ -96,7 +96,7 @@ def _straight(field: str, curve: Curve, goes_on: bool) -> Iterator[str]:
 
 
 def _categories(field: str, curve: Curve) -> Iterator[str]:
-    # Intervals of one number: PMML compares these as numbers, unlike values of categories.
+    # Intervals of one number: PMML compares their ends as numbers, but categories as text.
     other = exact(curve.missing)
     yield (
         f'    <Discretize field={field} dataType="double" mapMissingTo="{other}" '

@@ -23,7 +23,7 @@ from marginrank.export.text import LARGEST_FLOAT32, WRITTEN_BY, exact, json_file
 TEMPLATE_TAG = re.compile(r"\{\{")
 RESCORED = 100  # best documents that the LTR plugins rank again
 SOLR = "org.apache.solr.ltr"
-VESPA_TERMS = 500  # per function
+VESPA_TERMS = 500  # most terms per function
 VESPA_PROFILES = ("default", "unranked")
 # Rank features of Vespa that are numbers; any other name is the name of an attribute.
 RANK_FEATURE = re.compile(

@@ -105,7 +105,7 @@ def _curve(curve: Curve, column: Column, goes_on: bool = True) -> str:
     at_nodes = [scientific(value) for value in (curve.missing, *curve.values)]
     if curve.categorical:
         return _categories(curve.knots, column, at_nodes)
-    between = [  # with the operations of `predict`
+    between = [  # the same operations as in `predict`
         f"{value} + {share} * ({scientific(rise)})"
         for value, share, rise in zip(
             at_nodes[1:], _shares(curve.knots, column), np.diff(curve.values), strict=False
@@ -124,7 +124,7 @@ def _grid(term: GridTerm, first: Column, second: Column) -> str:
     if categorical:
         return _categories(knots, first, rows)
     shares = _shares(knots, first)
-    # Unlike above + share * (below - above), this form has each row, which is long, only once.
+    # Unlike above + share * (below - above), this form contains the long text of a row only once.
     between = [
         f"(1e0 - {share}) * {above}\n    + {share} * {below}"
         for share, above, below in zip(shares, rows[1:], rows[2:], strict=False)
