@@ -202,10 +202,9 @@ class Identity(Preconditioner):
 class Leading(Preconditioner):
     """The Hessian of the features that vary most, and a diagonal for all others.
 
-    P is faithful only if documents are many: with few, the curvature in most directions of the
-    other features is far below the diagonal. Then the eigenvalues of P⁻¹∇²F are bounded below. Let
-    v = (a, b) for the leading and the other features, K = ZᵀZ the Hessian of the loss, and D its
-    diagonal. Then
+    P is faithful only if documents are many: with few, most curvatures of the other features are
+    far below the diagonal. Then the eigenvalues of P⁻¹∇²F are bounded below. Let v = (a, b) for the
+    leading and the other features, K = ZᵀZ the Hessian of the loss, and D its diagonal. Then
 
         aᵀKa ≤ 2 |Zv|² + 2 |Zb|²,   vᵀPv ≤ 2 vᵀ∇²Fv + (2 tr K_b + max D_b) |b|²
 
@@ -247,9 +246,8 @@ def precondition(
 ) -> Preconditioner:
     """Return the preconditioner that suits the size of the problem at `point`.
 
-    If the diagonal is known to need many steps (`is_hard`), a costlier preconditioner pays off.
-    `by_parts` makes a sampled Hessian that no single document can spoil. `curvature` of a similar
-    problem is reused.
+    If the diagonal is known to need many steps (`is_hard`), a costlier P pays off. `by_parts` makes
+    a sampled Hessian that no single document can spoil. `curvature` of a similar problem is reused.
     """
     objective = point.objective
     n, n_documents = objective.n_features, objective.n_active_documents
