@@ -217,8 +217,8 @@ def _check_ids(n: int, qid: ArrayLike) -> NDArray[Any]:
         hint = " It sums to the number of rows: pass group sizes as group=." if sums else ""
         raise ValueError(f"qid has {ids.size} entries but X has {n} rows.{hint}")
     missing = np.zeros(n, dtype=bool)
-    if ids.dtype.kind in "fOmM":
-        missing |= [is_missing(i) for i in ids.tolist()]
+    if ids.dtype.kind in "fOmM" and set(map(type, values := ids.tolist())) != {str}:
+        missing |= [is_missing(i) for i in values]
     if np.ma.isMA(qid):
         missing |= np.ma.getmaskarray(qid).ravel()
     if missing.any():

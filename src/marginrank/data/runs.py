@@ -4,14 +4,16 @@ A run holds the documents that a system retrieved, ``{query: {document: score}}`
 relevance labels, ``{query: {document: label}}``. pytrec_eval and ranx's JSON files use the same.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marginrank._utils.parameters import check_choice, check_integer
-from marginrank._utils.types import Booleans, Floats
+from marginrank._utils.types import Booleans, Floats, Integers
 from marginrank._utils.user_warnings import warn_caller
 from marginrank.data.frames import as_table
 from marginrank.data.validation import check_vector
@@ -31,7 +33,8 @@ class JudgedDocuments(NamedTuple):
     Ties in input order are then broken as trec_eval breaks them.
     """
 
-    query: NDArray[Any]
+    query_ids: NDArray[Any]
+    query: Integers  # of each document, an index of query_ids
     document: NDArray[Any]
     y: Floats  # 0 for documents without a judgment, and for negative labels
     is_judged: Booleans
@@ -65,33 +68,45 @@ def as_qrels(qrels: Any, name: str = "qrels") -> ByDocument:
 
 
 def judged_documents(
-    runs: Sequence[ByDocument], qrels: ByDocument, *, unjudged: str = "irrelevant"
+    runs: Sequence[ByDocument],
+    qrels: ByDocument | None,
+    *,
+    unjudged: str = "irrelevant",
+    depth: int | None = None,
 ) -> JudgedDocuments:
     """Return all documents that are judged, or retrieved by a run, for the queries of the qrels.
 
-    With ``unjudged="skip"``, documents without a judgment are dropped (condensed lists).
+    With ``unjudged="skip"``, documents without a judgment are dropped (condensed lists). With
+    `depth`, a run has its best `depth` documents of each query. Without qrels, nothing is judged,
+    and all queries of the runs count.
     """
     check_choice("unjudged", unjudged, ("irrelevant", "skip"))
-    _check_common_queries(runs, qrels)
-    rows: list[tuple[str, str]] = []
-    for query, labels in qrels.items():
-        found = set(labels)
-        if unjudged == "irrelevant":
-            found.update(*(run.get(query, {}) for run in runs))
-        rows += [(query, document) for document in sorted(found, reverse=True)]
-    label = [qrels[query].get(document) for query, document in rows]
-    scores = np.array(
-        [[run.get(query, {}).get(document, -np.inf) for query, document in rows] for run in runs]
+    if qrels is None:
+        qrels = {query: {} for run in runs for query in run}
+    else:
+        _check_common_queries(runs, qrels)
+    number_of = {query: k for k, query in enumerate(qrels)}
+    tables = [
+        {query: own for query, own in one.items() if query in number_of} for one in (qrels, *runs)
+    ]
+    ids = sorted(set(chain.from_iterable(map(_documents, tables))), reverse=True)
+    place_of = {document: k for k, document in enumerate(ids)}
+    judged, *retrieved = (_Entries.of(table, number_of, place_of) for table in tables)
+    if depth is not None:
+        retrieved = [entries.top(depth) for entries in retrieved]
+    kept = (judged, *retrieved) if unjudged == "irrelevant" else (judged,)
+    keys = np.sort(np.concatenate([entries.key for entries in kept]))
+    keys = keys[np.diff(keys, prepend=-1) > 0]
+    query, document = np.divmod(keys, max(1, len(ids)))
+    y = judged.at(keys)
+    return JudgedDocuments(
+        np.array(list(qrels), dtype=object),
+        query,
+        np.array(ids, dtype=object)[document],
+        np.maximum(y, 0.0),
+        y > -np.inf,
+        np.array([entries.at(keys) for entries in retrieved]),
     )
-    query, document = np.array(rows, dtype=object).T
-    is_judged = np.array([value is not None for value in label])
-    y = np.array([max(value or 0.0, 0.0) for value in label])
-    return JudgedDocuments(query, document, y, is_judged, scores)
-
-
-def top_documents(run: ByDocument, depth: int) -> ByDocument:
-    """Return the `depth` best documents of each query; ties are broken by descending id."""
-    return {query: dict(list(own.items())[:depth]) for query, own in best_first(run).items()}
 
 
 def best_first(run: ByDocument) -> ByDocument:
@@ -119,18 +134,20 @@ def retrieved_features(
     if not runs:
         raise ValueError("runs is empty; pass at least one run, as in {'bm25': run}.")
     depth = check_integer("depth", depth, at_least=1)
-    tops = [top_documents(as_run(run, name), depth) for name, run in runs.items()]
-    if qrels is None:  # nothing is judged: every query and document of the runs
-        judgments: ByDocument = {query: {} for run in tops for query in run}
-    else:
-        judgments = as_qrels(qrels)
-    documents = judged_documents(tops, judgments, unjudged=unjudged)
+    own = [as_run(run, name) for name, run in runs.items()]
+    judgments = None if qrels is None else as_qrels(qrels)
+    documents = judged_documents(own, judgments, unjudged=unjudged, depth=depth)
     kept = np.any(documents.scores > -np.inf, axis=0)
     query, scores = documents.query[kept], documents.scores[:, kept]
     columns = [column for own in scores for column in _signal_columns(own, query, depth)]
     names = [f"{name}{ending}" for name in runs for ending in ("", "_rank", "_missing")]
-    y = documents.y[kept]
-    return RetrievedFeatures(np.column_stack(columns), y, query, documents.document[kept], names)
+    return RetrievedFeatures(
+        np.column_stack(columns),
+        documents.y[kept],
+        documents.query_ids[query],
+        documents.document[kept],
+        names,
+    )
 
 
 def run_of(queries: NDArray[Any], documents: Sequence[str] | None, scores: ArrayLike) -> ByDocument:
@@ -150,17 +167,66 @@ def run_of(queries: NDArray[Any], documents: Sequence[str] | None, scores: Array
     return run
 
 
-def _signal_columns(scores: Floats, query: NDArray[Any], depth: int) -> tuple[Floats, ...]:
+class _Entries(NamedTuple):
+    """The values of a run or of qrels: one per query and document.
+
+    Keys number queries and documents together, in the order of the rows of JudgedDocuments.
+    """
+
+    key: Integers
+    value: Floats
+    n_documents: int
+
+    @classmethod
+    def of(
+        cls, table: ByDocument, number_of: dict[str, int], place_of: dict[str, int]
+    ) -> "_Entries":
+        sizes = [len(own) for own in table.values()]
+        query = np.repeat([number_of[query] for query in table], sizes).astype(np.int64)
+        place = np.fromiter(map(place_of.__getitem__, _documents(table)), np.int64, query.size)
+        value = chain.from_iterable(own.values() for own in table.values())
+        n = len(place_of)
+        return cls(query * n + place, np.fromiter(value, np.float64, query.size), n)
+
+    def top(self, depth: int) -> "_Entries":
+        """Return the `depth` best documents of each query; ties are broken by descending id."""
+        query = self.key // self.n_documents
+        if np.bincount(query).max(initial=0) <= depth:
+            return self
+        order = np.lexsort((self.key, -self.value, query))
+        kept = order[_ranks(query[order]) <= depth]
+        return self._replace(key=self.key[kept], value=self.value[kept])
+
+    def at(self, keys: Integers) -> Floats:
+        """Return the value of each of the sorted keys, -inf where there is none."""
+        values = np.full(keys.size, -np.inf)
+        row = np.searchsorted(keys, self.key)
+        found = np.append(keys, -1)[row] == self.key
+        values[row[found]] = self.value[found]
+        return values
+
+
+def _documents(table: ByDocument) -> Iterator[str]:
+    return chain.from_iterable(table.values())
+
+
+def _ranks(group: Integers) -> Integers:
+    """Return 1, 2, … within each range of equal numbers."""
+    starts = np.flatnonzero(np.diff(group, prepend=-1))
+    return np.arange(1, group.size + 1) - np.repeat(starts, np.diff(starts, append=group.size))
+
+
+def _signal_columns(scores: Floats, query: Integers, depth: int) -> tuple[Floats, ...]:
     """Return three features of a run: score, rank, and whether it lacks the document."""
     missing = np.isneginf(scores)
-    rank = np.full(scores.size, depth + 1.0)
-    filled = np.where(missing, 0.0, scores)
-    starts = np.flatnonzero(np.r_[True, query[1:] != query[:-1]])
-    for first, last in zip(starts, [*starts[1:], scores.size], strict=True):
-        own = first + np.flatnonzero(~missing[first:last])
-        if own.size:
-            rank[own[np.argsort(-scores[own], kind="stable")]] = np.arange(1, own.size + 1)
-            filled[first:last][missing[first:last]] = scores[own].min()
+    order = np.lexsort((-scores, query))
+    rank = np.empty(scores.size)
+    rank[order] = _ranks(query)
+    rank[missing] = depth + 1.0
+    starts = np.flatnonzero(np.diff(query, prepend=-1))
+    lowest = np.minimum.reduceat(np.where(missing, np.inf, scores), starts)
+    lowest = np.repeat(lowest, np.diff(starts, append=query.size))
+    filled = np.where(missing, np.where(np.isinf(lowest), 0.0, lowest), scores)
     return filled, rank, missing.astype(np.float64)
 
 
@@ -176,14 +242,26 @@ def _as_dictionaries(values: Any, name: str, columns: Sequence[str]) -> ByDocume
                 f"{name}[{query!r}] is a {type(documents).__name__}; pass "
                 f"{{query: {{document: {columns[0]}}}}}."
             )
-        result[str(query)] = own = {str(key): float(value) for key, value in documents.items()}
-        for document, value in own.items():
-            if not np.isfinite(value):
-                raise ValueError(
-                    f"{name}[{query!r}][{document!r}] is {value}; drop the document or give it a "
-                    f"finite {columns[0]}."
-                )
+        own = dict(zip(map(str, documents), map(float, documents.values()), strict=True))
+        if len(own) < len(documents) or str(query) in result:
+            raise ValueError(f"{name} has ids in query {query!r} that are equal as text.")
+        result[str(query)] = own
+    _check_finite(result, name, columns[0])
     return result
+
+
+def _check_finite(values: ByDocument, name: str, what: str) -> None:
+    if all(map(math.isfinite, chain.from_iterable(own.values() for own in values.values()))):
+        return
+    query, document, value = next(
+        (query, document, value)
+        for query, own in values.items()
+        for document, value in own.items()
+        if not math.isfinite(value)
+    )
+    raise ValueError(
+        f"{name}[{query!r}][{document!r}] is {value}; drop the document or give it a finite {what}."
+    )
 
 
 def _from_frame(frame: Any, name: str, columns: Sequence[str]) -> ByDocument:

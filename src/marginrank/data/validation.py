@@ -396,6 +396,8 @@ def check_texts(values: Sequence[str] | None, name: str, n: int, meaning: str) -
         raise ValueError(f"{name}={values!r} must be a list of strings, {meaning}.")
     if len(values) != n:
         raise ValueError(f"{name} has {len(values)} entries and needs {n}, {meaning}.")
+    if set(map(type, values)) == {str}:
+        return list(values)
     for k, value in enumerate(values):
         if not isinstance(value, str):
             raise ValueError(f"{name}[{k}] is {value!r}, not a string; convert it with str.")

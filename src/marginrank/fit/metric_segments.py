@@ -7,6 +7,7 @@ minimum error rate training, Och 2003).
 """
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -90,13 +91,13 @@ class LinearRankMetric:
         document = np.repeat(np.arange(own.size), sizes)
         within = np.arange(document.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         other = offsets[query_of[own]][document] + within
-        differences = features[own[document]] - features[other]
+        differences = features.take(own[document], axis=0) - features.take(other, axis=0)
         is_first = own[document] <= other  # a document is paired with itself: never above
-        tied = (differences == 0.0).all(axis=1)
+        tied = _all_of_row(differences == 0.0)
         above, below = tied & ~is_first, tied & is_first
         if positive:
-            above |= (differences < 0.0).all(axis=1)
-            below |= (differences > 0.0).all(axis=1)
+            above |= _all_of_row(differences < 0.0)
+            below |= _all_of_row(differences > 0.0)
         rank = 1 + np.bincount(document[above], minlength=own.size)
         paired = ~(above | below)
         last = discount.size - 1
@@ -107,7 +108,7 @@ class LinearRankMetric:
         paired &= moves[document]
         document = (np.cumsum(moves) - 1)[document[paired]]
         return cls(
-            differences=differences[paired],
+            differences=differences.compress(paired, axis=0),
             is_first=is_first[paired],
             starts=np.searchsorted(document, np.arange(np.sum(moves))),
             document=document,
@@ -183,3 +184,9 @@ class LinearRankMetric:
         score = np.where(near != 0.0, near, far)
         wins: Booleans = (score > 0.0) | ((score == 0.0) & self.is_first)
         return wins
+
+
+def _all_of_row(conditions: Booleans) -> Booleans:
+    """Return ``conditions.all(axis=1)``, many times faster for a few columns."""
+    result: Booleans = reduce(np.logical_and, conditions.T)
+    return result

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from marginrank._utils.parameters import check_choice
 from marginrank._utils.tables import ResultTable
-from marginrank._utils.types import Booleans, Floats
+from marginrank._utils.types import Booleans, Floats, Integers
 from marginrank.data.runs import as_qrels, as_run, judged_documents
 from marginrank.metrics.binary_relevance import (
     average_precision,
@@ -128,8 +128,7 @@ def evaluate_run(
         for name, metric in chosen.items()
         if unjudged == "irrelevant" and metric and split_options(metric)[0] in BOUNDED
     }
-    _, first = np.unique(scored.qid.astype(str), return_index=True)
-    return RunEvaluation(scored.qid[np.sort(first)], values, bounds)
+    return RunEvaluation(scored.query_ids[np.unique(scored.qid)], values, bounds)
 
 
 def compare_runs(
@@ -196,7 +195,8 @@ def run_metrics(metrics: Sequence[str], gain: str) -> dict[str, Metric | None]:
 class _ScoredDocuments(NamedTuple):
     """The documents of one run, and the judged documents that it has not retrieved."""
 
-    qid: NDArray[Any]
+    query_ids: NDArray[Any]
+    qid: Integers  # of each document, an index of query_ids
     y: Floats
     is_judged: Booleans
     retrieved: Booleans
@@ -213,7 +213,9 @@ def _scored_documents(run: Any, qrels: Any, unjudged: str) -> _ScoredDocuments:
     (scores,) = documents.scores
     retrieved = scores > -np.inf
     finite = np.where(retrieved, scores, 0.0)
-    return _ScoredDocuments(documents.query, documents.y, documents.is_judged, retrieved, finite)
+    return _ScoredDocuments(
+        documents.query_ids, documents.query, documents.y, documents.is_judged, retrieved, finite
+    )
 
 
 def _values(documents: _ScoredDocuments, name: str, metric: Metric | None) -> Floats:
@@ -221,7 +223,7 @@ def _values(documents: _ScoredDocuments, name: str, metric: Metric | None) -> Fl
 
 
 def _measure(metric: Metric, documents: _ScoredDocuments) -> Floats:
-    qid, y, _, retrieved, scores = documents
+    _, qid, y, _, retrieved, scores = documents
     values: Floats = metric(y, scores, qid=qid, per_query=True, **{RETRIEVED: retrieved})
     return values
 
@@ -241,6 +243,7 @@ def _bounds(metric: Metric, documents: _ScoredDocuments, values: Floats) -> tupl
     low = _measure(
         metric,
         _ScoredDocuments(
+            documents.query_ids,
             np.concatenate([documents.qid, beside]),
             np.concatenate([documents.y, extra + top]),
             np.concatenate([documents.is_judged, extra > 0]),

@@ -139,12 +139,9 @@ class FusionModel:
         if missing:
             raise ValueError(f"runs has no {missing[0]!r}; pass a run for each of {self.signals}.")
         own = {name: as_run(runs[name], name) for name in self.signals}
-        # Queries for which nothing was retrieved have no rows.
-        queries = {query: None for run in own.values() for query, found in run.items() if found}
-        if not queries:
+        if not any(any(run.values()) for run in own.values()):
             return {}
-        filled = {name: {q: run.get(q, {}) for q in queries} for name, run in own.items()}
-        return self.fuse(RankingData.from_runs(filled, depth=self.depth), query_features)
+        return self.fuse(RankingData.from_runs(own, depth=self.depth), query_features)
 
     def predict(self, data: RankingData, query_features: QueryFeatures | None = None) -> Floats:
         """Return the score of each row of data from :meth:`~marginrank.RankingData.from_runs`."""
