@@ -23,9 +23,9 @@ ALLOWED_IMPORTS = {
     "_core":      "",
     "_utils":     "_core",
     "data":       "_core _utils",
-    "clicks":     "_utils data",
     "models":     "_core _utils data",
     "io":         "_core _utils data",
+    "clicks":     "_utils data io",
     "objective":  "_core _utils data",
     "operators":  "_core _utils data objective",
     "solvers":    "_core _utils models objective",
@@ -39,8 +39,8 @@ ALLOWED_IMPORTS = {
     "dask":       "_core _utils data models io objective operators solvers metrics fit export "
                   "estimators",
     "plots":      "_core _utils data models objective solvers metrics fit selection",
-    "cli":        "_core _utils data models io objective solvers metrics fit selection additive "
-                  "export dask plots",
+    "cli":        "_core _utils data models io clicks objective solvers metrics fit selection "
+                  "additive export dask plots",
     "__main__":   "cli",
     "__init__":   "_utils data clicks models io metrics selection estimators",  # the public names
 }  # fmt: skip

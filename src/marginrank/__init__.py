@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from marginrank import metrics
     from marginrank.clicks.interleaving import interleave, interleaving_test
     from marginrank.clicks.log import ClickLog
+    from marginrank.clicks.log_files import load_clicks
     from marginrank.clicks.off_policy import estimate_clicks
     from marginrank.clicks.propensities import estimate_propensities
     from marginrank.clicks.simulation import make_clicks
@@ -71,6 +72,7 @@ __all__ = [
     "iter_letor",
     "learning_curve_ranking",
     "linear_path",
+    "load_clicks",
     "load_letor",
     "load_model",
     "load_pairs",
@@ -98,6 +100,7 @@ _MODULES = {name: "marginrank.estimators" for name in __all__ if name != "metric
     "iter_letor": "marginrank.io.chunks",
     "learning_curve_ranking": "marginrank.selection.learning_curve",
     "linear_path": "marginrank.selection.paths",
+    "load_clicks": "marginrank.clicks.log_files",
     "load_letor": "marginrank.io.letor",
     "load_pairs": "marginrank.io.pair_text",
     "load_qrels": "marginrank.io.trec_text",

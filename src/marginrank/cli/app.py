@@ -34,6 +34,7 @@ GROUPS: dict[str, dict[str, type[CommandFlags]]] = {
         "features": commands.FeaturesFlags,
         "learning-curve": commands.LearningCurveFlags,
         "convert": commands.ConvertFlags,
+        "clicks": commands.ClicksFlags,
     },
     "More": {"demo": commands.DemoFlags, "compat": commands.CompatFlags},
 }

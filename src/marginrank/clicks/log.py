@@ -9,6 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginrank._utils.types import Floats, Integers
+from marginrank._utils.user_warnings import warn_caller
+from marginrank.clicks.features import FeatureIndex
+from marginrank.clicks.sessions import quoted
+from marginrank.data.ranking_data import RankingData
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +76,55 @@ class ClickLog:
     def n_sessions(self) -> int:
         """Number of sessions."""
         return int(self.session.max()) + 1
+
+    def join(self, features: RankingData, *, skip_bad: bool = False) -> RankingData:
+        """Return the documents of the log with features and positions, and clicks as labels.
+
+        Parameters
+        ----------
+        features : RankingData
+            Features of each query and document, with the ids of documents as `comments`. Its labels
+            are not used.
+        skip_bad : bool, default=False
+            Skip documents without features and warn with their number, instead of raising
+            ValueError.
+
+        Returns
+        -------
+        RankingData
+            One query per session, for :meth:`RankSVM.fit`, which then learns effects of positions.
+
+        Examples
+        --------
+        >>> from marginrank import ClickLog, RankingData, RankSVM
+        >>> features = RankingData([[0.5], [2.0]], [0, 0], ["q", "q"], comments=["x", "y"])
+        >>> log = ClickLog.of(session=[0, 0], query=["q", "q"], document=["x", "y"],
+        ...                   position=[1, 2], click=[0, 1])
+        >>> RankSVM().fit(log.join(features)).position_effect_.shape
+        (2,)
+        """
+        index = FeatureIndex(features)
+        ids = [
+            (str(query), str(document))
+            for query, document in zip(self.query.tolist(), self.document.tolist(), strict=True)
+        ]
+        found = [index.find(*key) for key in ids]
+        missing = [at for at, row in enumerate(found) if row is None]
+        if missing:
+            query, document = map(quoted, ids[missing[0]])
+            what = f"document[{missing[0]}] is {document} of query {query}"
+            if not skip_bad:
+                raise ValueError(f"{what}, which has no features; add them, or pass skip_bad=True.")
+            warn_caller(f"skipped {len(missing)} documents without features; the first {what}.")
+        kept = [at for at, row in enumerate(found) if row is not None]
+        return RankingData(
+            features.X[[row for row in found if row is not None]],
+            self.click[kept],
+            self.session[kept],
+            position=self.position[kept],
+            feature_names=features.feature_names,
+            comments=[ids[at][1] for at in kept],
+        )
 
     def _check(self) -> None:
         for name in ("query", "document", "position", "click"):

@@ -67,6 +67,7 @@ class DocumentBlock(NamedTuple):
     sample_weight: NDArray[Any] | None = None
     query_weight: NDArray[Any] | None = None
     cost: NDArray[Any] | None = None
+    position: NDArray[Any] | None = None
     comments: list[str] | None = None
     feature_names: list[str] | None = None
     n_given: int | None = None  # entries in the source, including zeros; default: entries of X
@@ -242,6 +243,8 @@ class _Spill:
             weights = getattr(block, name)
             if weights is not None:
                 arrays.append(name, weights.astype(np.float64, copy=False))
+        if block.position is not None:
+            arrays.append("position", block.position)
         if block.comments is not None:
             text, offsets = encode_texts(block.comments)
             arrays.append("comments", text)
@@ -292,6 +295,7 @@ class _Spill:
             feature_names=self._feature_names,
             comments=comments,
             cost=self._document_weights("cost"),
+            position=arrays.array("position") if "position" in arrays else None,
         )
         if "query_weight" not in arrays:
             return parts

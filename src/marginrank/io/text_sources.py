@@ -45,8 +45,25 @@ def source_name(source: Source) -> str:
     return str(getattr(source, "name", "<file>"))
 
 
-def texts_of(source: Source, progress: Progress | None) -> Iterator[tuple[bytes, int, int]]:
-    """Yield (text, first, last) with whole lines text[first:last] of a source."""
+def numbered_lines(source: Source, progress: Progress | None) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a source, without their ends, and their numbers from 1.
+
+    A line of more than two chunks raises ValueError, so memory is bounded for any source.
+    """
+    before = 0
+    for text, first, last in texts_of(source, progress, longest=CHUNK):
+        lines = text[first:last].removesuffix(b"\n").split(b"\n")
+        yield from enumerate(lines, before + 1)
+        before += len(lines)
+
+
+def texts_of(
+    source: Source, progress: Progress | None, longest: int | None = None
+) -> Iterator[tuple[bytes, int, int]]:
+    """Yield (text, first, last) with whole lines text[first:last] of a source.
+
+    Raise ValueError for a line that is longer than `longest` bytes by a chunk.
+    """
     with ExitStack() as stack:
         total = 0  # bytes of a regular file
         if source == "-":
@@ -64,8 +81,9 @@ def texts_of(source: Source, progress: Progress | None) -> Iterator[tuple[bytes,
                     f"{source_name(source)} is a text file object; open it with mode 'rb'."
                 )
             stream = raw = source
-        stack.enter_context(_undamaged(source_name(source)))
-        for lines in _whole_lines(stream, ahead=total > 0):
+        name = source_name(source)
+        stack.enter_context(_undamaged(name))
+        for lines in _whole_lines(stream, ahead=total > 0, longest=longest, name=name):
             yield lines
             if progress is not None and total:
                 progress(raw.tell(), total)
@@ -77,7 +95,9 @@ def printable(message: bytes) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
-def _whole_lines(stream: IO[bytes], ahead: bool) -> Iterator[tuple[bytes, int, int]]:
+def _whole_lines(
+    stream: IO[bytes], ahead: bool, longest: int | None, name: str
+) -> Iterator[tuple[bytes, int, int]]:
     """Yield (text, first, last) with whole lines text[first:last], without copying the chunks."""
     unended: list[bytes] = []  # parts of an incomplete line
     begins = True
@@ -94,6 +114,8 @@ def _whole_lines(stream: IO[bytes], ahead: bool) -> Iterator[tuple[bytes, int, i
             yield chunk, first, last
         if last < len(chunk):
             unended.append(chunk[max(first, last) :])
+            if longest is not None and sum(map(len, unended)) > longest:
+                raise ValueError(f"{name}: a line is longer than {longest >> 20} MiB.")
     if unended:
         line = b"".join(unended)
         yield line, 0, len(line)

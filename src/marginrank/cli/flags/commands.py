@@ -31,6 +31,7 @@ from marginrank.models.fusion_parameters import FusionDeclaration
 from marginrank.models.parameters import RANDOM_STATE, LinearDeclaration
 
 CURVE = "Curve"
+LOG = "Log"
 RUN_FILE = "TREC run (query Q0 document rank score tag), or JSON {query: {document: score}}"
 QRELS = text(
     "Judgments for runs: TREC qrels (query 0 document label), or JSON {query: {document: label}}.",
@@ -188,6 +189,53 @@ convert train.txt train.store --query-scale minmax"""
         OUTPUT,
     )
     overwrite: bool = switch("Replace OUT if it exists.")
+    json: bool = json_flag()
+
+
+class ClicksFlags(CommandFlags):
+    """Turn a click log into a store of sessions to train on.
+
+    Each session becomes a query, its documents get the features of DATA, and labels are clicks.
+    Positions are stored, too: train, train-sparse, train-additive and tune then learn the effects
+    of positions beside the model. Sessions without a click, and those in which every document was
+    clicked, are counted and left out.
+
+    A log is a table with one row per document that a session showed, or has queries and events of
+    User Behavior Insights, one JSON object per line. It may be larger than memory.
+    """
+
+    example = """\
+clicks log.csv.gz --features products.store --out sessions.store
+clicks ubi_queries.ndjson ubi_events.ndjson --features f.txt --out s.store
+train sessions.store --model model.json --scale standard"""
+    first = ("features", "out", "skip_bad", "overwrite")
+    without = ("features", "group", "label", "sample_weight", "query_weight")
+
+    log: Annotated[
+        list[str],
+        argument(
+            "LOG",
+            "A .csv, .tsv or .parquet table, or JSON lines (.ndjson, .jsonl, .json, or - for "
+            "stdin). Text may be compressed (.gz, .bz2, .xz, .zst); several files are one log.",
+        ),
+    ]
+    reading: Reading
+    features: str = Parameter(
+        TEXT,
+        "Features of each query and document: LETOR text whose comments are document ids, a table "
+        "(see --qid and --comments), or a store.",
+        DATA,
+    ).field()
+    out: str = Parameter(TEXT, "Folder of the store to write.", OUTPUT).field()
+    session: str = text("Column of the sessions.", LOG, default="session")
+    query: str = text("Column of the query ids.", LOG, default="query")
+    document: str = text("Column of the document ids.", LOG, default="document")
+    position: str = text("Column of the positions, 1 for the top.", LOG, default="position")
+    click: str = text(
+        "Column of clicks, 0 or 1; of JSON lines, the action_name of a click.", LOG, default="click"
+    )
+    skip_bad: bool = switch("Count and skip bad rows instead of stopping at the first.", LOG)
+    overwrite: bool = switch("Replace the store if it exists.")
     json: bool = json_flag()
 
 

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+
 from marginrank._utils.memory import readable
 from marginrank.cli.flags.shared import Reading, Training, ValidationFlags
 from marginrank.cli.support import metrics as _metrics
@@ -35,6 +37,7 @@ BatchParameters = Parameters | SparseParameters
 Checked = TypeVar("Checked")
 Model = TypeVar("Model", LinearModel, AdditiveModel)
 
+SHOWN = 10  # effects of positions in the table
 NEEDS = tuple((name, "valid") for name in ("valid_group", "metrics", "gain", "discount"))
 
 
@@ -201,7 +204,8 @@ def with_seed(model: Model, random_state: int) -> Model:
 def fit_summary(model: LinearModel | AdditiveModel, counts: dict[str, int]) -> dict[str, Any]:
     """Return the results of a fit as a dictionary, for --json."""
     report = report_of(model)
-    optional = {name: getattr(report, name) for name in ("n_rounds", "C", "smoothness")}
+    names = ("n_rounds", "C", "smoothness", "position_effect")
+    optional = {name: getattr(report, name) for name in names}
     return {
         "data": counts,
         "parameters": model.parameters,
@@ -238,8 +242,10 @@ def print_fit(
             "read from disk": readable(stream["bytes_read"]),
             "kept in memory": f"{readable(stream['pinned_bytes'])} of X",
         }
+    effects = ", ".join(f"{b:.3g}" for b in np.ravel(result.get("position_effect", ()))[:SHOWN])
     rows = [
         *((name, f"{result[name]:.10g}") for name in ("C", "smoothness") if name in result),
+        *([("effects of positions", effects)] if effects else []),
         ("objective", f"{result['objective']:.10g}"),
         ("certified gap", gap),
         *([("rounds", result["n_rounds"])] if "n_rounds" in result else []),

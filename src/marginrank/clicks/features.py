@@ -1,0 +1,111 @@
+"""Features for the documents of a click log, found by query and document."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from marginrank.clicks.sessions import NO_FEATURES, BadRows, LoggedSession, quoted
+from marginrank.data.ranking_data import RankingData
+from marginrank.io.store_builder import DocumentBlock
+
+BLOCK = 1 << 22  # features in memory at a time
+BLOCK_DOCUMENTS = 1 << 16
+
+
+class FeatureIndex:
+    """Rows of data by the ids of the query and the document, which are the comments of the data."""
+
+    def __init__(self, data: RankingData) -> None:
+        if data.comments is None or not any(data.comments):
+            raise ValueError("the data has no comments, which hold the ids of documents.")
+        self.data = data
+        queries = data.query_ids.astype(str)[data.qid].tolist()
+        self._rows: dict[tuple[str, str], int] = {}
+        for row, key in enumerate(zip(queries, data.comments[:], strict=True)):
+            if self._rows.setdefault(key, row) != row:
+                query, document = map(quoted, key)
+                raise ValueError(
+                    f"two documents of query {query} have the comment {document}; comments must be "
+                    "document ids."
+                )
+
+    def find(self, query: str, document: str) -> int | None:
+        """Return the row of a document of a query, or None."""
+        return self._rows.get((query, document))
+
+
+@dataclass
+class SessionCounts:
+    """Numbers of sessions by what can be learned from them, updated while a log is read."""
+
+    without_clicks: int = 0
+    all_clicked: int = 0
+    clicks: int = 0
+    sizes: array[int] = field(default_factory=lambda: array("q"))  # of sessions with pairs
+
+    def has_pairs(self, session: LoggedSession) -> bool:
+        """Count a session; return True if it has both a click and a document without one."""
+        n_clicks = session.n_clicks
+        if n_clicks == 0:
+            self.without_clicks += 1
+        elif n_clicks == len(session.shown):
+            self.all_clicked += 1
+        else:
+            self.sizes.append(len(session.shown))
+            self.clicks += n_clicks
+            return True
+        return False
+
+    @property
+    def total(self) -> int:
+        """Number of sessions so far."""
+        return self.without_clicks + self.all_clicked + len(self.sizes)
+
+
+def session_blocks(
+    sessions: Iterable[LoggedSession], index: FeatureIndex, bad: BadRows, counts: SessionCounts
+) -> Iterator[DocumentBlock]:
+    """Yield the sessions that have pairs, with features, positions, and clicks as labels."""
+    n_documents = max(min(BLOCK // index.data.n_features, BLOCK_DOCUMENTS), 1)
+    waiting: list[LoggedSession] = []
+    n_waiting = 0
+    for one in sessions:
+        session = _with_features(one, index, bad)
+        if counts.has_pairs(session):
+            waiting.append(session)
+            n_waiting += len(session.shown)
+        if n_waiting >= n_documents:
+            yield _block(waiting, index)
+            waiting, n_waiting = [], 0
+    if waiting:
+        yield _block(waiting, index)
+
+
+def _with_features(session: LoggedSession, index: FeatureIndex, bad: BadRows) -> LoggedSession:
+    """Return the session without documents that have no features, which are bad rows."""
+    missing = []
+    for row, one in enumerate(session.shown):
+        if index.find(session.query, one.document) is None:
+            what = f"document {quoted(one.document)} of query {quoted(session.query)}"
+            bad.add(NO_FEATURES, one.place, f"{what} has no features")
+            missing.append(row)
+    return session.without(missing) if missing else session
+
+
+def _block(sessions: list[LoggedSession], index: FeatureIndex) -> DocumentBlock:
+    rows = [index.find(one.query, shown.document) for one in sessions for shown in one.shown]
+    documents = list(chain.from_iterable(one.shown for one in sessions))
+    X: Any = index.data.X
+    return DocumentBlock(
+        X[np.array(rows, dtype=np.int64)],
+        np.array([shown.click for shown in documents], dtype=np.float64),
+        position=np.array([shown.position for shown in documents], dtype=np.int64),
+        comments=[shown.document for shown in documents],
+        feature_names=index.data.feature_names,
+    )

@@ -1,0 +1,107 @@
+"""Sessions of a click log: the documents that were shown, checked, and the rows that are wrong."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from marginrank._utils.parameters import Mention, ParameterError
+
+MALFORMED = "malformed lines"
+BAD_POSITION = "invalid positions"
+SAME_POSITION = "documents at a position that shows another one"
+SHOWN_TWICE = "documents at a second position"
+NOT_SHOWN = "clicks on documents that were not shown"
+NO_QUERY = "events without their query"
+NO_FEATURES = "documents without features"
+
+QUOTED = 60  # characters of a value that messages quote
+MOST_POSITION = 2**31
+Entry = tuple[str, list[Any]]  # a session, and plain values about it
+POSITION = re.compile(r"[0-9]{1,10}(\.0*)?")
+
+
+class BadRows:
+    """Raises ValueError for a row that is wrong, or counts it by kind if bad rows are skipped."""
+
+    def __init__(self, skip: bool) -> None:
+        self._skip = skip
+        self.counts: Counter[str] = Counter()
+
+    def add(self, kind: str, place: str, problem: str) -> None:
+        """Count a row, or raise ValueError with its place and its problem."""
+        if not self._skip:
+            raise ParameterError(
+                f"{place}: {problem}. Correct it, or skip bad rows with ",
+                Mention("skip_bad", "True"),
+                ".",
+            )
+        self.counts[kind] += 1
+
+
+class ShownDocument(NamedTuple):
+    """A document of a session, and the place in the log that says so."""
+
+    place: str
+    document: str
+    position: int
+    click: bool
+
+
+class LoggedSession(NamedTuple):
+    """One list of results and the clicks on it."""
+
+    query: str
+    shown: list[ShownDocument]
+
+    def without(self, rows: Iterable[int]) -> LoggedSession:
+        """Return the session without some of its documents."""
+        left_out = set(rows)
+        return LoggedSession(
+            self.query, [one for row, one in enumerate(self.shown) if row not in left_out]
+        )
+
+    @property
+    def n_clicks(self) -> int:
+        """Number of documents that were clicked."""
+        return sum(one.click for one in self.shown)
+
+
+def checked_session(query: str, shown: Iterable[ShownDocument], bad: BadRows) -> LoggedSession:
+    """Return a session from the top; only the first of several documents at a position stays."""
+    by_position: dict[int, ShownDocument] = {}
+    for one in shown:
+        first = by_position.setdefault(one.position, one)
+        if first is not one:
+            bad.add(
+                SAME_POSITION,
+                one.place,
+                f"document {quoted(one.document)} is at position {one.position}, as "
+                f"{quoted(first.document)} of {first.place}",
+            )
+    return LoggedSession(query, [by_position[position] for position in sorted(by_position)])
+
+
+def whole_position(value: Any) -> int | None:
+    """Return a position from a number or from text, or None if it is not a whole number above 0."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, str) and POSITION.fullmatch(value):
+        value = int(value.partition(".")[0])
+    valid = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_POSITION
+    return int(value) if valid else None
+
+
+def text_of_id(value: Any) -> str | None:
+    """Return an id as text, or None if it is missing or is neither text nor an integer."""
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        return None
+    return str(value) or None
+
+
+def quoted(value: Any) -> str:
+    """Return a value of the log for a message, cut off if it is long."""
+    text = repr(value)
+    return text if len(text) <= QUOTED else f"{text[:QUOTED]}…"
