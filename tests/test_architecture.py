@@ -30,6 +30,7 @@ ALLOWED_IMPORTS = {
     "operators":  "_core _utils data objective",
     "solvers":    "_core _utils models objective",
     "metrics":    "_core _utils data objective",
+    "health":     "_utils data metrics",
     "fit":        "_core _utils data models objective operators solvers metrics",
     "selection":  "_core _utils data models objective operators solvers metrics fit",
     "additive":   "_core _utils data models objective operators solvers metrics fit selection",
@@ -39,10 +40,10 @@ ALLOWED_IMPORTS = {
     "dask":       "_core _utils data models io objective operators solvers metrics fit export "
                   "estimators",
     "plots":      "_core _utils data models objective solvers metrics fit selection",
-    "cli":        "_core _utils data models io clicks objective solvers metrics fit selection "
-                  "additive export dask plots",
+    "cli":        "_core _utils data models io clicks objective solvers metrics health fit "
+                  "selection additive export dask plots",
     "__main__":   "cli",
-    "__init__":   "_utils data clicks models io metrics selection estimators",  # the public names
+    "__init__":   "_utils data clicks models io metrics health selection estimators",  # the public names
 }  # fmt: skip
 
 MODULES_AT_THE_TOP = 2  # __init__ and __main__

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         cross_validate_ranking,
         load_model,
     )
+    from marginrank.health import Finding, check_data
     from marginrank.io.chunks import iter_letor
     from marginrank.io.letor import dump_letor, load_letor
     from marginrank.io.pair_text import load_pairs
@@ -48,6 +49,7 @@ __all__ = [
     "AdditiveRankSVM",
     "AdditiveRankSVMCV",
     "ClickLog",
+    "Finding",
     "FusionRanker",
     "Iteration",
     "KernelRankSVM",
@@ -62,6 +64,7 @@ __all__ = [
     "SparseRankSVMCV",
     "StopReason",
     "as_linear_model",
+    "check_data",
     "cross_validate_ranking",
     "dump_letor",
     "dump_run",
@@ -87,10 +90,12 @@ __all__ = [
 
 _MODULES = {name: "marginrank.estimators" for name in __all__ if name != "metrics"} | {
     "ClickLog": "marginrank.clicks.log",
+    "Finding": "marginrank.health",
     "Iteration": "marginrank.models.fit_report",
     "LinearScorer": "marginrank.models.serving",
     "RankingData": "marginrank.data",
     "StopReason": "marginrank.models.fit_report",
+    "check_data": "marginrank.health",
     "dump_letor": "marginrank.io.letor",
     "dump_run": "marginrank.io.trec_text",
     "estimate_clicks": "marginrank.clicks.off_policy",

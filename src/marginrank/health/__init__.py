@@ -1,0 +1,6 @@
+"""Health of ranking data: defects of features, labels, queries and of a split into two files."""
+
+from marginrank.health.check import check_data
+from marginrank.health.finding import Finding
+
+__all__ = ["Finding", "check_data"]

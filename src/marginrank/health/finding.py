@@ -1,0 +1,75 @@
+"""Findings of data checks."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+Severity = Literal["error", "warning", "note"]
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")  # the worst first
+MOST_FEATURES = 20  # features with a finding of their own per code; the others are counted
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A defect of ranking data.
+
+    Attributes
+    ----------
+    code : str
+        The kind of defect, such as "constant-feature"; the same in all versions.
+    severity : {"error", "warning", "note"}
+        An error makes results wrong, a warning probably makes them worse, and a note is good to
+        know.
+    place : str
+        The name of a feature, "train" or "test", or "" for the data as a whole.
+    message : str
+        The defect, with its values and its place.
+    advice : str
+        What to do about it.
+
+    Examples
+    --------
+    >>> from marginrank import RankingData, check_data
+    >>> data = RankingData([[0.0, 7.0], [1.0, 7.0]], [0, 1], feature_names=["bm25", "year"])
+    >>> check_data(data)[0].to_dict()["message"]
+    'year is 7 in all 2 documents.'
+    """
+
+    code: str
+    severity: Severity
+    place: str
+    message: str
+    advice: str
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the attributes by name, for JSON."""
+        return asdict(self)
+
+
+def findings_by_feature(
+    code: str,
+    severity: Severity,
+    names: Sequence[str],
+    message: Callable[[int], str],
+    others: str,
+    advice: str,
+) -> list[Finding]:
+    """Return a finding for each of the first features, and one that counts the others.
+
+    `message` returns the message for an entry of `names`. `others` names all such features in a
+    sentence as "Constant features: 5 more."
+    """
+    found = [
+        Finding(code, severity, name, message(k), advice)
+        for k, name in enumerate(names[:MOST_FEATURES])
+    ]
+    rest = len(names) - len(found)
+    if rest:
+        found.append(Finding(code, severity, "", f"{others}: {rest:,} more.", advice))
+    return found
+
+
+def listed(values: Sequence[object], most: int = 5) -> str:
+    """Return the first values, separated by commas."""
+    shown = ", ".join(map(str, values[:most]))
+    return shown if len(values) <= most else f"{shown}, …"
