@@ -33,7 +33,7 @@ def check_data(train: RankingData, test: RankingData | None = None) -> list[Find
     ``label-drift``             warning    labels are distributed differently in train and test
     ``query-constant-feature``  note       a feature has one value per query
     ``correlated-feature``      note       a correlation is above 0.999 or below −0.999
-    ``queries-without-pairs``   note       5 % of the queries have one label; a warning from 50 %
+    ``queries-without-pairs``   note       10 % of the queries have one label; a warning from 50 %
     ==========================  =========  =======================================================
 
     Parameters

@@ -10,7 +10,7 @@ from marginrank.data import RankingData
 from marginrank.health.finding import Finding, Severity, listed
 
 IMBALANCED = 0.99  # share of the documents with the commonest label
-SOME_WITHOUT_PAIRS = 0.05  # share of the queries; a few happen in any data
+SOME_WITHOUT_PAIRS = 0.1  # share of the queries; a few happen in any data
 MANY_WITHOUT_PAIRS = 0.5
 LEAST_PRODUCT = 10  # of ids that divide the sizes of their queries; a smaller one is chance
 
