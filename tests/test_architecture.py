@@ -43,7 +43,8 @@ ALLOWED_IMPORTS = {
     "cli":        "_core _utils data models io clicks objective solvers metrics health fit "
                   "selection additive export dask plots",
     "__main__":   "cli",
-    "__init__":   "_utils data clicks models io metrics health selection estimators",  # the public names
+    # The public names:
+    "__init__":   "_utils data clicks models io metrics health selection estimators",
 }  # fmt: skip
 
 MODULES_AT_THE_TOP = 2  # __init__ and __main__
