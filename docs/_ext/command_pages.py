@@ -12,7 +12,7 @@ TABLE = ".. list-table::\n   :widths: 35 65\n"
 
 
 class Sections:
-    """What a command writes as its help: rows of two columns, or text, under headings."""
+    """Formatter of the help of a command: rows of two columns, or text, under headings."""
 
     def __init__(self):
         self.parts = {}

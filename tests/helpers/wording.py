@@ -46,8 +46,8 @@ RULES = {
 }
 PATTERNS = [(re.compile(pattern), advice) for pattern, advice in RULES.items()]
 
-# Names of others, which are spelled as they are.
-NAMES = re.compile(r"`[^`]*`|https?://\S+")
+# Names of others and of directives, which are spelled as they are.
+NAMES = re.compile(r"`[^`]*`|https?://\S+|^:+\{[\w-]+\}")
 
 
 def findings(path: Path) -> Iterator[str]:
