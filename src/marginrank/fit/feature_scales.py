@@ -1,7 +1,7 @@
 """Scales of features: range, standard deviation, and standard deviation within queries.
 
-X, dense or sparse, is read a few rows at a time, and in chunks if it does not fit in memory. Values
-are taken relative to the first one of their group, so an offset costs no digits and a constant
+X, dense or sparse, is read a few rows at a time, and in chunks if it does not fit in memory. The
+first value of a group is subtracted from the others, so an offset costs no digits and a constant
 feature has a scale of exactly zero.
 """
 
@@ -17,7 +17,7 @@ from marginrank._utils.types import Floats, Integers
 from marginrank.data.queries import Documents
 from marginrank.data.ranking_data import RankingData
 
-BLOCK_ENTRIES = 1 << 17  # of X that are read at a time: they fit in a cache
+BLOCK_ENTRIES = 1 << 17  # entries of X that are read at a time: they fit in a cache
 
 
 class FeatureScale(ABC):
@@ -25,11 +25,11 @@ class FeatureScale(ABC):
 
     @abstractmethod
     def add(self, data: RankingData) -> None:
-        """Take more documents, in whole queries, into account; missing features are zero."""
+        """Add documents of whole queries; features that they lack are zero."""
 
     @abstractmethod
     def merge(self, other: Any) -> None:
-        """Take the documents of another object of the same class into account."""
+        """Add the documents of another object of the same class."""
 
     @abstractmethod
     def values(self) -> Floats:
@@ -37,7 +37,7 @@ class FeatureScale(ABC):
 
 
 class RangeScale(FeatureScale):
-    """The largest value minus the smallest."""
+    """The range of each feature: the largest value minus the smallest."""
 
     def __init__(self) -> None:
         self._low: Floats | None = None
@@ -66,7 +66,7 @@ class RangeScale(FeatureScale):
 
 
 class StandardScale(FeatureScale):
-    """The standard deviation."""
+    """The standard deviation of each feature."""
 
     def __init__(self) -> None:
         self._group: _Group | None = None
@@ -122,7 +122,7 @@ class _Group:
 
     shift: Floats  # the first document
     count: int
-    mean: Floats  # minus the shift
+    mean: Floats  # mean minus the shift
     squares: Floats  # sum of the squared deviations from the mean
 
     @classmethod
@@ -177,7 +177,7 @@ def _sparse_moments(block: Any, shift: Floats) -> tuple[Floats, Floats]:
 
 
 def _squares_of_query(X: Any, documents: Documents, first: int, last: int) -> Floats:
-    """Return, by feature, the sum of squared deviations from the mean in one query."""
+    """Return, for each feature, the sum of squared deviations from its mean in one query."""
     group = _Group.beginning_with(_rows(X, documents, first, first + 1))
     for start, stop in _heights(X, last - first):
         group.add(_rows(X, documents, first + start, first + stop))
@@ -185,7 +185,7 @@ def _squares_of_query(X: Any, documents: Documents, first: int, last: int) -> Fl
 
 
 def _dense_squares(block: Any, offsets: Integers) -> Floats:
-    """Return, by feature, the sum of squared deviations from query means over a block."""
+    """Return, for each feature, the sum of squared deviations from query means over a block."""
     sizes = np.diff(offsets)
     apart = block - np.repeat(block[offsets[:-1]].astype(np.float64), sizes, axis=0)
     n_rows = block.shape[0]
@@ -199,7 +199,8 @@ def _dense_squares(block: Any, offsets: Integers) -> Floats:
 def _sparse_squares(block: Any, offsets: Integers) -> Floats:
     """Return the sums of :func:`_dense_squares` for sparse rows.
 
-    Sorted by column and row, the entries of a query in a column are adjacent: they form a cell.
+    Entries are sorted by column and row, so the entries of one query in one column are adjacent.
+    They form a cell.
     """
     by_column = block.tocsc()
     values = by_column.data.astype(np.float64, copy=False)
@@ -213,7 +214,7 @@ def _sparse_squares(block: Any, offsets: Integers) -> Floats:
     cell = np.cumsum(begins) - 1
     n_rows = sizes[query[starts]]
     zeros = n_rows - np.diff(starts, append=values.size)
-    # Only a cell without zeros can have an offset: the values of others vary as much as their size.
+    # Only a cell without zeros can have a large offset compared with the deviations.
     shift = np.where(zeros == 0, values[starts], 0.0)
     apart = values - shift[cell]
     means = np.bincount(cell, apart, starts.size) / n_rows
@@ -254,8 +255,8 @@ def _dense_row(row: Any) -> Floats:
 def _height(X: Any) -> int:
     if not sp.issparse(X):
         return max(1, BLOCK_ENTRIES // int(X.shape[1]))
-    # An entry needs several temporary numbers. Sums are computed for every feature, so a block
-    # should have at least as many entries as there are features.
+    # Each entry needs several temporary numbers. Sums are computed for every feature, so a block
+    # should have at least one entry per feature.
     entries = max(BLOCK_ENTRIES // 4, int(X.shape[1]))
     return max(1, entries * int(X.shape[0]) // max(int(X.nnz), 1))
 

@@ -1,4 +1,4 @@
-"""Inputs of a fit: X in memory, on a device or on disk; the pairs, and the objective over them."""
+"""Inputs of a fit: X in memory, on a device or on disk; pairs, and the objective over pairs."""
 
 import os
 from collections.abc import Iterator
@@ -37,17 +37,17 @@ from marginrank.solvers.smooth.preconditioner import (
     ROUGH_FEATURES,
 )
 
-STATE_BYTES = 112  # per document, for the state of any solver
+STATE_BYTES = 112  # memory per document for the state of any solver
 SHARE_OF_FREE = 0.8  # share of the free memory that a fit without a limit may use
-# Launching the operations of a product takes a GPU about a millisecond, in which the native
-# kernels read about this much of X.
+# A GPU takes about a millisecond to launch the operations of a product. The native kernels read
+# about this many bytes of X in that time.
 SMALL_BYTES = 16 << 20
-SCRATCH_BYTES = 256  # per document of the queries that threads work on
-VECTORS = 24  # with one entry per feature
-BLOCKS = 64  # of documents, with one sum per feature each
-HESSIANS = 4  # a Hessian and its factors
-SAMPLED = 64  # documents per dense feature from which on samples may have a rough Hessian
-DOCUMENT_SPACE = 3  # matrices with one row and one column per document
+SCRATCH_BYTES = 256  # memory per document of the queries that threads work on
+VECTORS = 24  # number of vectors with one entry per feature
+BLOCKS = 64  # number of blocks of documents, with one sum per feature each
+HESSIANS = 4  # number of n × n matrices: a Hessian and its factors
+SAMPLED = 64  # with more documents per dense feature, samples may have a rough Hessian
+DOCUMENT_SPACE = 3  # number of matrices with one row and one column per document
 
 
 class OpenedData(NamedTuple):
@@ -66,8 +66,8 @@ def is_path(source: Any) -> bool:
 def open_documents(source: Any, memory_limit: int | float | str | None = None) -> OpenedData:
     """Return the data of a fit: the store at a path, opened, or the given RankingData.
 
-    With a limit, a number of bytes or a size such as "2GB", X stays on disk. Without one it stays
-    there if it does not fit in memory.
+    With a limit, a number of bytes or a size such as "2GB", X stays on disk. Without a limit it
+    stays on disk if it does not fit in memory.
     """
     limit = None if memory_limit is None else parse_bytes("memory_limit", memory_limit)
     data: RankingData = open_stored(source) if is_path(source) else source
@@ -96,7 +96,7 @@ def open_documents(source: Any, memory_limit: int | float | str | None = None) -
     limit = private_memory() + int(SHARE_OF_FREE * free)
     message = Message(
         f"{stored.folder} needs {readable(needed)} of memory, but {readable(free)} are free. It is "
-        "read from disk in every pass, within ",
+        "read from disk in every pass, with ",
         Mention("memory_limit", readable(limit)),
         ".",
     )
@@ -104,7 +104,7 @@ def open_documents(source: Any, memory_limit: int | float | str | None = None) -
 
 
 def facts_of(matrix: Matrix) -> StreamFacts | None:
-    """Return the parts, bytes read and bytes cached of an X on disk; None for other matrices."""
+    """Return the counts of parts, bytes read and bytes cached if X is on disk, else None."""
     if not isinstance(matrix, StreamedMatrix):
         return None
     reader = matrix.reader
@@ -114,7 +114,7 @@ def facts_of(matrix: Matrix) -> StreamFacts | None:
 def device_name(device: str | None, tensor: Any = None) -> str | None:
     """Return the device to compute on, or None for the native kernels.
 
-    A tensor on a GPU is used there, unless it is so small that the host is faster.
+    For a tensor on a GPU it is that GPU, unless X is so small that the CPU is faster.
     """
     if device is not None or tensor is None or tensor.device.type == "cpu":
         return device
@@ -135,7 +135,7 @@ def matrix_on(data: RankingData, device: str | None, tensor: Any = None) -> Matr
         raise ParameterError(
             f"X is on {tensor.device}, but got ",
             given("device", device),
-            "; move X there, or omit the device.",
+            "; move X to that device, or omit the parameter.",
         )
     needed = bytes_needed(data, has_features=tensor is not None)
     free = free_bytes(torch, found)
@@ -330,9 +330,9 @@ def choose_pairs(
 
 
 def with_competing_clicks(preferences: Preferences, data: RankingData) -> Preferences:
-    """Let every click compete with all other documents of its query (Joachims et al., 2017).
+    """Return preferences with pairs of each click and all other documents (Joachims et al., 2017).
 
-    Pairs stay as they are unless labels are clicks, 0 or 1.
+    The pairs do not change unless labels are clicks, 0 or 1.
     """
     clicks = clicks_of(data)
     pairs = preferences.pairs
@@ -342,9 +342,10 @@ def with_competing_clicks(preferences: Preferences, data: RankingData) -> Prefer
 
 
 def clicks_of(data: RankingData) -> Booleans | None:
-    """Return the clicked documents, in document order, if labels are clicks and queries have two.
+    """Return a mask of clicked documents, or None if the pairs need no change.
 
-    With one click per query, the click competes with all other documents anyway.
+    The mask is in document order. It is None if labels are not clicks, or if no query has two
+    clicks: with one click per query, its pairs have all other documents already.
     """
     clicked = data.queries.grouped(data.y) == 1
     if not np.isin(data.y, (0, 1)).all():
@@ -401,7 +402,7 @@ def objective_on(
     threads: int = 1,
     matrix: Matrix | None = None,
 ) -> Objective:
-    """Return the objective over the pairs in `preferences`.
+    """Return the objective that sums the loss over the pairs in `preferences`.
 
     Parameters
     ----------

@@ -31,10 +31,10 @@ from marginrank.models.linear_model import LinearModel
 from marginrank.models.parameters import no_scale, recorded_parameters
 from marginrank.solvers.result import Callback
 
-EXACT_DOCUMENTS = 3000  # their eigenvectors take seconds; the time grows with the cube
+EXACT_DOCUMENTS = 3000  # eigenvectors for so many take seconds; the time grows with the cube
 DEFAULT_LANDMARKS = 1000  # few enough for "newton" to use the Hessian of the mapped data
-ASYMMETRY = 1e-5  # relative; more cannot be a rounding error, not even of float32
-NEGATIVE = 1e-6  # the same for negative eigenvalues
+ASYMMETRY = 1e-5  # relative; a larger one cannot be a rounding error, not even in float32
+NEGATIVE = 1e-6  # relative size above which a negative eigenvalue is not a rounding error
 
 
 def fit_kernel(
@@ -149,7 +149,7 @@ class KernelMap:
 
 
 def _positive_part(K: NDArray[Any]) -> tuple[Floats, Floats]:
-    """Return the eigenvalues of K above zero and their vectors; warn if there are any below."""
+    """Return the positive eigenvalues of K and their vectors; warn if some are negative."""
     values, vectors = eigh(_symmetric(K), driver="evd", overwrite_a=True, check_finite=False)
     largest = values[-1]
     rounding = largest * values.size * np.finfo(K.dtype).eps

@@ -80,12 +80,12 @@ class PairParameters:
 
     @property
     def loss_weight(self) -> float:
-        """C."""
+        """The factor C of the loss."""
         raise NotImplementedError
 
     @property
     def cost(self) -> Any:
-        """The pair_cost of the fit; for an NDCG objective, of its first problem."""
+        """The pair_cost of the fit; for an NDCG objective, the one of its first problem."""
         return self.pair_cost if ndcg_cutoff(self.objective) is None else "ndcg"
 
     def check_objective(self) -> None:
@@ -104,7 +104,7 @@ class RidgeParameters(LinearDeclaration, PairParameters):
 
     @property
     def loss_weight(self) -> float:
-        """C, or the C that λ implies: λ‖w‖² + L is 2λ times ½‖w‖² + L / 2λ."""
+        """C, or C = 1 / 2λ, because λ‖w‖² + L is 2λ times ½‖w‖² + L / 2λ."""
         return self.C if self.lam is None else 0.5 / self.lam
 
     def __post_init__(self) -> None:
@@ -115,13 +115,13 @@ class RidgeParameters(LinearDeclaration, PairParameters):
         check_parameters(self)
         if not np.isfinite(self.loss_weight):
             raise ParameterError(
-                given("lam", self.lam), " is too small: C = 1 / (2 lam) overflows; raise it."
+                given("lam", self.lam), " is too small: C = 1 / (2 lam) overflows; increase it."
             )
         self.check_objective()
         self.minimizer(get_loss(self.loss))
 
     def penalty(self, w: Floats) -> float:
-        """Return the penalty besides the ridge of the objective: zero."""
+        """Return the penalty in addition to the ridge of the objective: zero."""
         return 0.0
 
     @property
@@ -140,7 +140,7 @@ class Parameters(RidgeParameters, DeviceDeclaration):
 
 
 def seed_from(random_state: int) -> int:
-    """Return a seed from an integer random_state, as scikit-learn's estimators draw it."""
+    """Return the seed that scikit-learn's check_random_state draws for an integer random_state."""
     check_integer("random_state", random_state, at_least=0)
     return int(np.random.RandomState(random_state).randint(2**31))
 
@@ -275,7 +275,7 @@ def minimize(
             if so_far is None:
                 raise
             result = so_far
-            error = reason.with_traceback(None)  # its frames would keep all arrays alive
+            error = reason.with_traceback(None)  # frames in it would keep all arrays alive
     report = FitReport(
         objective=result.objective,
         gap=result.gap,
@@ -304,7 +304,7 @@ def _count_support(objective: Objective, scores: Scores) -> int | None:
 def _evaluated_on_host(
     objective: Objective, parameters: SolverParameters, result: SolverResult
 ) -> SolverResult:
-    """Recompute objective and gap of a result of another device with the native kernels."""
+    """Return a result with objective and gap recomputed by the native kernels."""
     matrix = objective.matrix.on_host()
     if matrix is None:
         return result
@@ -323,7 +323,7 @@ def _so_far(objective: Objective) -> SolverResult | None:
     if w is None or not history:
         return None
     best = min(history, key=closeness)
-    if best.fraction < 1.0:  # the objective on a sample is not a bound
+    if best.fraction < 1.0:  # the objective of a sample is not a bound
         best = best._replace(objective=np.inf, gap=np.inf, estimate=np.inf)
     return SolverResult(
         w=w,
@@ -357,7 +357,7 @@ def check_not_ndcg(objective: str, other: str) -> None:
 
 
 def _check_margin_memory(margin: Any, memory_limit: int | None) -> None:
-    """Raise ParameterError if margins of two labels, which take memory, meet a limit."""
+    """Raise ParameterError if margins of two labels are combined with a memory limit."""
     if memory_limit is not None and takes_two_labels(margin):
         raise ParameterError(
             Mention("margin"),

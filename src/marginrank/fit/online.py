@@ -147,7 +147,7 @@ def stalled_message(report: FitReport) -> Message | None:
 
 
 class _Validator:
-    """Measures a metric on validation queries; tied scores count as in random order."""
+    """A metric on validation queries; tied scores count as in random order."""
 
     def __init__(self, data: RankingData, scoring: str, queries: Booleans | None = None) -> None:
         self._metric = order_free(get_metric(scoring))
@@ -213,7 +213,7 @@ class _Evaluation(NamedTuple):
 
 
 class _Passes:
-    """Runs the passes of a fit; keeps their history and the best weights, and decides to stop."""
+    """The passes of a fit, with their history, the best weights and the stopping rules."""
 
     def __init__(
         self,
@@ -239,7 +239,7 @@ class _Passes:
     def run(
         self, problems: Callable[[], Iterable[StepProblem]], callback: Callable[[Pass], None] | None
     ) -> StopReason:
-        """Make passes until there is a reason to stop; return this StopReason."""
+        """Make passes until a stopping rule applies; return its StopReason."""
         parameters = self._parameters
         try:
             for _ in range(parameters.max_iter):
@@ -267,7 +267,7 @@ class _Passes:
         return self._learner.coef(self._parameters, total=self._found.weight)
 
     def _end_pass(self) -> tuple[Pass, StopReason | None]:
-        """Record and return a pass, with the reason to stop, or None to go on."""
+        """Record a pass and return it, with the stop reason, or None to continue."""
         parameters = self._parameters
         w = self._coef()
         threads = effective_threads(parameters.n_jobs)
@@ -285,29 +285,29 @@ class _Passes:
         early = parameters.early_stopping
         score = line.metric if early else -line.objective
         reason = self._by_metric(score) if early else self._by_objective(found)
-        # An estimated objective is of the weights during a pass, so it cannot compare passes.
+        # An estimated objective mixes the weights of the whole pass, so it cannot compare passes.
         if (not early and self._evaluate is None) or exceeds(score, self._best_score):
             self._best = (w, line.objective)
         self._best_score = max(self._best_score, score)
         return line, reason
 
     def _by_metric(self, score: float) -> StopReason | None:
-        """Return the reason to stop if the metric has not improved by tol for several passes."""
+        """Return the stop reason if the metric has not improved by tol for several passes."""
         progress = score > self._best_score + self._parameters.tol
         self._without_progress = 0 if progress else self._without_progress + 1
         enough = self._without_progress >= self._parameters.n_iter_no_change
         return StopReason.VALIDATED if enough else None
 
     def _by_objective(self, found: _Evaluation) -> StopReason | None:
-        """Return the reason to stop: near the optimum, or twice the passes would not gain tol.
+        """Return the stop reason if w is near the optimum, or twice the passes would not gain tol.
 
-        The distance to the optimum falls about as 1 / passes, so it is the recent gain per pass
-        times the number of passes; the gain of a single pass is far less.
+        The distance to the optimum decreases about like 1 / passes, so it is about the recent gain
+        per pass times the number of passes, far more than the gain of a single pass.
         """
         tol, window = self._parameters.tol, self._parameters.n_iter_no_change
         if found.within(tol):
             return StopReason.ESTIMATED
-        if self._learner.sgd.steps == 0:  # all data wait for the first step
+        if self._learner.sgd.steps == 0:  # no step yet: the first batch is not complete
             return None
         self._lowest.append(min([found.objective, *self._lowest[-1:]]))
         passes = len(self._lowest)
@@ -321,6 +321,6 @@ class _Passes:
         sgd = self._learner.sgd
         value, weight = sgd.value - self._before[0], sgd.weight - self._before[1]
         self._before = sgd.value, sgd.weight
-        if weight == 0:  # all data wait for the first step
+        if weight == 0:  # no step yet: the first batch is not complete
             return np.inf
         return self._found.pair_scale(self._parameters) * value / weight

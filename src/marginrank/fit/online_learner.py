@@ -34,7 +34,7 @@ class OnlineParameters(OnlineDeclaration):
         with calling("metric", "scoring"):
             get_metric(self.scoring)
         if np.isinf(1.0 / self.C):
-            raise ParameterError(given("C", self.C), " is too small: 1 / C overflows; raise it.")
+            raise ParameterError(given("C", self.C), " is too small: 1 / C overflows; increase it.")
 
     def check_stream(self) -> None:
         """Raise ParameterError if a parameter requires all data at once."""
@@ -99,8 +99,8 @@ class Contents(NamedTuple):
     n_queries: int
     n_features: int
     n_pairs: int
-    weight: float  # of the pairs to learn from
-    scale: Scale | None = None  # of the features
+    weight: float  # total weight of the training pairs
+    scale: Scale | None = None  # scale of the features
 
     def loss_scale(self, parameters: OnlineParameters) -> float:
         """Return the factor by which the objective multiplies the loss summed over pairs."""
@@ -181,7 +181,7 @@ class Learner:
     ) -> None:
         """Make one pass over the queries of a problem.
 
-        `total` is the weight of all pairs that C refers to; 0 for the pairs seen so far.
+        `total` is the weight of all pairs of the objective; 0 for the pairs so far.
         """
         rng = np.random.default_rng([self._seed, self._chunks])
         first = self._queries

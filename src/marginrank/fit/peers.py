@@ -1,7 +1,7 @@
 """Fits with the objectives of SVM^rank and LIBLINEAR-ranksvm.
 
-The meaning of their options -c and -e differs. A fit meets -e, and a relative suboptimality of
-:data:`CLOSE`.
+Their options -c and -e have different meanings. A fit stops once it meets -e and has a relative
+suboptimality of at most :data:`CLOSE`.
 """
 
 import numpy as np
@@ -12,8 +12,8 @@ from marginrank.fit.linear import Parameters, fit_linear, make_objective
 from marginrank.models.linear_model import LinearModel
 
 CLOSE = 1e-6  # largest (F − F*) / F*
-TIGHTER = 1e-2  # factor of tol for the next attempt
-ATTEMPTS = 4  # after these, tol is below the precision of float64
+TIGHTER = 1e-2  # factor on tol for the next attempt
+ATTEMPTS = 4  # with more, tol would be below the precision of float64
 
 
 def fit_like_svm_rank(
@@ -25,10 +25,10 @@ def fit_like_svm_rank(
     With `by_query` (-l 2), the sum over the pairs of a query is divided by their number. Queries
     without a pair count in q, too.
     """
-    # The cutting planes of SVM^rank stop when none is violated by more than ε times the largest
-    # possible loss, and F* ≤ F(0).
+    # SVM^rank stops when no cutting plane is violated by more than ε times the largest possible
+    # loss, and F* ≤ F(0).
     tol = min(epsilon, CLOSE)
-    if by_query:  # our means are over the queries that have pairs, not over all
+    if by_query:  # the means of this package are over queries with pairs, not over all queries
         share = np.count_nonzero(data.queries.n_pairs) / data.n_queries
         parameters = Parameters(C=c * share, loss="hinge", normalization="query", tol=tol)
     else:
@@ -56,9 +56,9 @@ def fit_like_liblinear(data: RankingData, *, c: float, epsilon: float = 1e-3) ->
 
 
 def scores_by(coef: Floats, data: RankingData, threads: int = 1) -> Floats:
-    """Return scores of documents with fewer or more features than the model.
+    """Return Xw for documents that may have fewer or more features than the model.
 
-    Features unknown to the model are ignored, as in SVM^rank and LIBLINEAR.
+    Features without a weight are ignored, as in SVM^rank and LIBLINEAR.
     """
     weights = np.zeros(data.n_features)
     known = min(coef.size, data.n_features)

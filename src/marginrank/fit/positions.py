@@ -6,9 +6,9 @@ of position p, the score of a click is wᵀx + b_p, and w and b minimize one con
     ½‖w‖² + ½ τ ‖b‖² + C Σ ℓ((wᵀx_i + b_i) − (wᵀx_j + b_j))
 
 The positions are one more block of the design, with one column per position, so the certificate
-covers them. A constant added to all effects changes no pair; the ridge τ makes them unique. It also
-decides how much of an order that features could explain is left to the positions: with a hundredth
-of this τ, benchmarks/clicks.py finds models below naive clicks.
+covers them. A constant added to all effects changes no pair; the ridge τ makes the effects unique.
+It also decides how much is attributed to positions if features could explain it, too: with a
+hundredth of this τ, models in benchmarks/clicks.py are worse than models that ignore positions.
 """
 
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ POSITION_RIDGE = 1.0  # τ
 
 @dataclass(frozen=True)
 class PositionTerm:
-    """The positions of the data, if any, as columns behind the features."""
+    """The positions of the data, if any, as columns after the features."""
 
     codes: PositionCodes | None
     n_features: int
@@ -50,7 +50,7 @@ class PositionTerm:
         return matrix.with_categories(self.codes.codes, self.codes.width)
 
     def scaled(self, scale: Scale | None) -> Scale | None:
-        """Return the divisors of all columns: dividing by √τ is the ridge ½ τ b²."""
+        """Return the divisors of all columns; the divisor √τ gives positions the ridge ½ τ b²."""
         if self.codes is None:
             return scale
         none = Scale(np.ones(self.n_features), np.empty(0, dtype=np.int64))
@@ -58,20 +58,20 @@ class PositionTerm:
         return Scale(np.concatenate([features.values, own]), features.without_effect)
 
     def scaled_features(self, scale: Scale | None) -> Scale | None:
-        """Return the divisors of features, the positions being one more feature."""
+        """Return the divisors of features, with positions as one more feature."""
         if self.codes is None or scale is None:
             return scale
         return Scale(np.append(scale.values, 1.0), scale.without_effect)
 
     def at_cells(self, cells: Floats, values: Floats) -> dict[str, Any]:
-        """Return the fields of a report about positions, given effects of the cells that occur."""
+        """Return the report's fields about positions; `values` are the effects of `cells`."""
         assert self.codes is not None
         effects = np.zeros(self.codes.width)
         effects[cells.astype(np.int64)] = values
         return self.effects(np.concatenate([np.zeros(self.n_features), effects]))
 
     def start(self, w0: Floats | None) -> Floats | None:
-        """Return the weights to start from, with effects of zero."""
+        """Return the initial weights, with effects of zero."""
         if w0 is None or self.codes is None:
             return w0
         return np.concatenate([w0, np.zeros(self.codes.width)])
@@ -83,7 +83,7 @@ class PositionTerm:
         return w[: self.n_features], replace(report, **self.effects(w))
 
     def effects(self, w: Floats) -> dict[str, Any]:
-        """Return the fields of a report about positions."""
+        """Return the report's fields about positions."""
         if self.codes is None:
             return {}
         effect = self.codes.effects(w[self.n_features :])

@@ -2,7 +2,7 @@
 
 The weights minimize F(w) = R(w) + Σ_q L_q(w), regularizer plus the loss of each query. If query q
 counted slightly more, the minimizer would move by −H⁻¹ψ_q, where H = ∇²F(w) and ψ_q is the query's
-share of the gradient,
+part of the gradient,
 
     ψ_q = ∇L_q(w) − m_q Σ_p ∇L_p(w).
 
@@ -38,7 +38,7 @@ from marginrank.objective.objective import PRECISION, Point
 from marginrank.objective.pair_sets import PairSet
 
 NEAR = 0.01  # largest squared distance to the optimum, in squared standard errors
-MATRICES = 3  # of n × n numbers: the Hessian, its factor, and a copy in between
+MATRICES = 3  # n × n matrices in memory: the Hessian, its factor, and a copy
 
 
 class LeaveOneOut(NamedTuple):
@@ -60,7 +60,7 @@ class FittedPoint(NamedTuple):
     """The objective of a fit at its weights, on scaled features."""
 
     point: Point
-    scale: Floats  # of the features, ones if there is none
+    scale: Floats  # scale of the features; 1 without a scale
     normalization: str
 
     @classmethod
@@ -75,8 +75,8 @@ class FittedPoint(NamedTuple):
         check_no_positions(data, "The influence of queries")
         if model.report is not None and model.report.position_effect is not None:
             raise ValueError(
-                "the influence of queries does not support a fit with position, which has effects "
-                "beside the weights; fit without position."
+                "the influence of queries does not support a fit with position; fit without "
+                "position."
             )
         parameters = _parameters_of(model)
         _check_supported(parameters)
@@ -177,7 +177,7 @@ def _scores_without_query(fitted: FittedPoint) -> Floats:
     curved = np.stack([space.entries(point.hess_vec_scores(x)) for x in columns], axis=1) / size
     slopes = space.entries(point.score_gradient)
     pull = objective.ridge * point.w / size  # gradient of the regularizer
-    gradient = point.gradient / size - pull  # of the loss
+    gradient = point.gradient / size - pull  # gradient of the loss
     ridge = np.diag(objective.ridge / size**2 + n * PRECISION)
     hessian -= ridge
     shares = np.zeros(fitted.pairs.n_queries) if fitted.normalization == "none" else fitted.shares
@@ -187,7 +187,7 @@ def _scores_without_query(fitted: FittedPoint) -> Floats:
         if weight == 0:
             continue
         own = X[first:last]
-        differences = own - own[0]  # pairs see no more, and offsets cost digits
+        differences = own - own[0]  # pairs depend on differences only, and offsets cost digits
         rest = 1.0 / (1.0 - share)
         slope = pull + rest * (gradient - differences.T @ slopes[first:last])
         without = ridge + rest * (hessian - differences.T @ curved[first:last])
@@ -217,7 +217,7 @@ def _parameters_of(model: LinearModel) -> Parameters:
 
 
 def _check_supported(parameters: Parameters) -> None:
-    """Raise ParameterError for a loss without curvature, or weights of pairs from ranks."""
+    """Raise ParameterError for a loss without curvature, or pair weights that depend on ranks."""
     if ndcg_cutoff(parameters.objective) is not None:
         raise ParameterError(
             given("objective", parameters.objective),
@@ -235,8 +235,7 @@ def _check_supported(parameters: Parameters) -> None:
 def _check_near(distance: float, expected: float) -> None:
     """Raise ValueError if the weights are not close to the optimum for the data.
 
-    `distance` is gᵀH⁻¹g for g = ∇F(w), and `expected` the same for the differences between samples
-    of queries.
+    `distance` is gᵀH⁻¹g for g = ∇F(w), and `expected` is its expectation over samples of queries.
     """
     if distance > NEAR * expected:
         ratio = np.sqrt(distance / expected) if expected > 0 else np.inf

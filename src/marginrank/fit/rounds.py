@@ -1,9 +1,9 @@
-"""NDCG@k objectives: a sequence of convex problems, each weighted by the rankings so far.
+"""NDCG@k objectives: a sequence of convex problems, with pair weights from the rankings so far.
 
 The weight of a pair in NDCG@k depends on the ranks of its documents. The first problem uses an
-ideal ranking (``pair_cost="ndcg"``). Each further one uses the mean discounts of the documents over
-the rankings so far, and starts from the last weights. The mean damps oscillation between rankings.
-All problems have the total pair weight of the first, so C means the same in each.
+ideal ranking (``pair_cost="ndcg"``). Each further problem uses the mean discounts of the documents
+over the rankings so far, and starts from the last weights. The mean damps oscillation between
+rankings. All problems have the total pair weight of the first, so C means the same in each.
 """
 
 from collections.abc import Callable
@@ -24,13 +24,13 @@ from marginrank.solvers.result import Callback
 
 Solution = tuple[Floats, FitReport]  # the weights are for the unscaled features
 
-MOST_ROUNDS = 10  # problems; most fits end before, by PATIENCE
+MOST_ROUNDS = 10  # most problems; PATIENCE ends most fits earlier
 PATIENCE = 3  # stop after this many problems in a row without a better ranking
 CUT_SHORT = (StopReason.INTERRUPTED, StopReason.FAILED)
 
 
 class Problems(NamedTuple):
-    """Functions of a learner, by which :func:`fit_in_rounds` makes and solves problems."""
+    """Functions of a learner that make and solve the problems of :func:`fit_in_rounds`."""
 
     choose: Callable[..., Preferences]  # pair weights -> pairs; no argument for the first problem
     solve: Callable[[Preferences, Floats | None, Callback], Solution]  # (pairs, w0, callback)
@@ -38,7 +38,7 @@ class Problems(NamedTuple):
 
 
 class Top:
-    """Computes NDCG@k of rankings, and the mean discount of each row over the rankings so far.
+    """NDCG@k of rankings, and the mean discount of each row over the rankings so far.
 
     Documents with equal scores share the mean discount of their ranks, so results do not depend on
     the order of the rows.
@@ -66,7 +66,7 @@ class Top:
         return ranking.documents.by_row(by_document)
 
     def weigh(self, scores: Floats) -> PairFactors:
-        """Add a ranking to the mean, and return the resulting weights of pairs."""
+        """Add a ranking to the mean discounts, and return the weights of pairs from these."""
         self._n_rankings += 1
         self.mean += (self.discounts(scores) - self.mean) / self._n_rankings
         return top_difference(self.data.y, self.data.qid, self.mean, self._k)
@@ -103,7 +103,8 @@ def fit_in_rounds(
 ) -> Solution:
     """Solve problems until the NDCG of the training queries stops improving; return the best.
 
-    Objective, gap and stop reason belong to the best problem; iterations and history to all.
+    Objective, gap and stop reason are those from the best problem; iterations and history are of
+    all problems.
     """
     rounds = _Rounds(problems, top, callback)
     try:

@@ -27,8 +27,8 @@ from marginrank.operators.parts.matrix import StreamedMatrix
 from marginrank.operators.transformed import ScaledMatrix
 
 SCALES: dict[str, type[FeatureScale]] = {"standard": StandardScale, "range": RangeScale}
-HUGE = 1e10  # next to such a constant, gradients of other features have only six digits
-SHOWN = 10  # features named in a message
+HUGE = 1e10  # beside a constant of this size, gradients of other features have only six digits
+SHOWN = 10  # most features named in a message
 
 
 @dataclass(frozen=True)
@@ -60,13 +60,13 @@ def find_linear_scale(data: RankingData, scale: Any, matrix: Matrix | None = Non
     """Return the scale of the features of a linear model; see :func:`find_scale`.
 
     Features that are huge and constant within every query are divided by their size. Their weights
-    are zero, but the rounding of sums over them would hide the gradients of other features.
+    are zero, but rounding errors of sums over them would hide the gradients of other features.
     """
     found = find_scale(data, scale, matrix)
     if isinstance(matrix, StreamedMatrix):
         return found
     magnitudes = data.matrix.magnitudes(1)
-    # Larger features overflow and raise an error.
+    # Features above MOST_SCALE overflow and raise an error.
     candidates = np.flatnonzero((magnitudes > HUGE) & (magnitudes <= MOST_SCALE)).tolist()
     huge = [k for k in candidates if _is_constant(data, k)]
     if not huge:
@@ -97,7 +97,7 @@ class ScaleSearch:
         if self._scale is None:
             return
         require_vectors(data.n_features)
-        with np.errstate(over="ignore", invalid="ignore"):  # `found` raises a clear error
+        with np.errstate(over="ignore", invalid="ignore"):  # `found` raises ValueError instead
             self._in_queries.add(data)
             if self._other is not None:
                 self._other.add(data)
@@ -148,7 +148,7 @@ def scale_of_part(scale: Any, n_features: int) -> Floats | None:
 
 
 def with_scale(objective: Objective, scale: Scale | None) -> Objective:
-    """Return the objective whose weights are u = σw."""
+    """Return the objective as a function of u = σw."""
     if scale is None:
         return objective
     return objective.on(ScaledMatrix(objective.matrix, scale.values))
@@ -170,7 +170,7 @@ def without_effect(scale: Scale | None) -> tuple[int, ...]:
 
 
 def effect_message(features: Sequence[int], names: Sequence[str] | None) -> Message | None:
-    """Return the warning that some features have no effect on any pair, or None."""
+    """Return the warning about features that have no effect on any pair, or None."""
     if not features:
         return None
     more = f" and {len(features) - SHOWN} more" if len(features) > SHOWN else ""
@@ -183,7 +183,7 @@ def effect_message(features: Sequence[int], names: Sequence[str] | None) -> Mess
 
 @contextmanager
 def blaming_features(*, C: Any) -> Iterator[None]:
-    """Replace errors about a C that was derived from the features by one about the features."""
+    """Replace an error about a C derived from the features by an error about the features."""
     try:
         yield
     except ParameterError as error:

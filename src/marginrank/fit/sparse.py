@@ -33,7 +33,7 @@ from marginrank.solvers import find_solver
 from marginrank.solvers.registry import state_bytes
 from marginrank.solvers.result import Callback, SolverResult
 
-DEFAULT_OVER_FIRST = 50.0  # the default C relative to the one at which the first weight appears
+DEFAULT_OVER_FIRST = 50.0  # default C / C at which the first weight becomes non-zero
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,8 +136,8 @@ def with_default_C(
 ) -> SparseParameters:
     """Return the parameters with a C chosen from the data.
 
-    It is a multiple of the C at which the first weight appears with `l1_ratio` 1, or 1 if no
-    feature helps. `objective` is the loss with C = 1 on the unscaled features.
+    It is a multiple of the C above which a weight is non-zero with `l1_ratio` 1, or 1 if no feature
+    helps. `objective` is the loss with C = 1 on the unscaled features.
     """
     with serial_blas():
         first = first_C(with_scale(objective, scale), positive=parameters.positive)
@@ -157,7 +157,7 @@ def empty_message(w: Floats, parameters: SparseParameters) -> Message | None:
 
 
 def first_C(objective: Objective, *, l1_ratio: float = 1.0, positive: bool = False) -> float:
-    """Return the C above which the first weight is not zero: l1_ratio / ‖∇L(0)‖∞.
+    """Return the C above which some weight is not zero: l1_ratio / ‖∇L(0)‖∞.
 
     It is infinite if no feature helps. `objective` is the loss with C = 1, without a ridge.
 
@@ -179,11 +179,11 @@ def first_radius(objective: Objective, *, positive: bool = False) -> float:
     """Return the approximate radius up to which a model with one weight is optimal.
 
     In a small ball only the feature j with the largest |∂L/∂w_j| has a weight, ± the radius, so all
-    small balls rank alike. To second order of L at 0, this ends where the derivative of another
-    feature has become as large, or the derivative of j zero. Infinite if no feature helps.
-    `objective` is the loss, without a ridge.
+    small balls give the same ranking. To second order of L at 0, this changes at the radius where
+    the derivative of another feature is as large, or the derivative of j is zero. The result is
+    infinite if no feature helps. `objective` is the loss, without a ridge.
     """
-    if not objective.loss.smooth:  # no second order: the squared hinge stands in for it
+    if not objective.loss.smooth:  # it has no second derivative: use the squared hinge
         objective = objective.with_loss(LOSSES["squared_hinge"])
     gradient = objective.at_zero().gradient
     pull = L1Ball(1.0, positive).pull(gradient)
@@ -193,7 +193,7 @@ def first_radius(objective: Objective, *, positive: bool = False) -> float:
     vertex = np.zeros_like(gradient)
     vertex[j] = -np.sign(gradient[j])
     change, _ = objective.at_zero().hess_vec(vertex)
-    decay = float(change @ vertex)  # of the derivative of j, by radius
+    decay = float(change @ vertex)  # how fast the derivative of j decreases with the radius
     sides = [-gradient] if positive else [-gradient, gradient]
     changes = [-change] if positive else [-change, change]
     others = np.arange(gradient.size) != j

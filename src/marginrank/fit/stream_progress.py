@@ -9,7 +9,7 @@ from marginrank.models.fit_report import Iteration, iteration_text
 from marginrank.operators.parts.matrix import OnRead
 from marginrank.solvers.result import Callback
 
-WINDOW = 3  # iterations from which the rate of convergence is estimated
+WINDOW = 3  # number of iterations from which the rate of convergence is estimated
 
 
 class Watch(NamedTuple):
@@ -25,7 +25,7 @@ class StreamProgress:
     Parameters
     ----------
     n_rows : int
-        Rows of X, all of which a pass reads.
+        Number of rows of X; a pass reads all of them.
     tol : float
         Relative suboptimality at which the fit stops.
     n_parts : int, optional
@@ -51,16 +51,16 @@ class StreamProgress:
         count_workers: Callable[[], int] | None = None,
     ) -> None:
         self.n_rows = n_rows
-        self.rows_read = 0  # in all passes
-        self.bytes_read = 0  # from disk
+        self.rows_read = 0  # rows read in all passes
+        self.bytes_read = 0  # bytes read from disk
         self._tol = tol
         self._n_parts = n_parts
         self._count_workers = count_workers
         self._n_workers = count_workers() if count_workers else None
         self._parts_of_sweep = 0
-        self._swept = 0  # rows before the current pass
+        self._swept = 0  # rows read before the current pass
         self._last: Iteration | None = None
-        self._on_all: list[Iteration] = []  # the last ones that are not on a sample
+        self._on_all: list[Iteration] = []  # the last iterations on all documents
 
     def on_read(self, n_rows: int, n_bytes: int) -> None:
         """Count the rows of a part that was processed, and the bytes read for it."""
@@ -92,7 +92,7 @@ class StreamProgress:
 
     @property
     def rows_of_sweep(self) -> int:
-        """Rows that the current pass has read."""
+        """Number of rows that the current pass has read."""
         return self.rows_read - self._swept
 
     @property
@@ -127,7 +127,7 @@ class StreamProgress:
 
     @property
     def seconds_left(self) -> float | None:
-        """The estimated remaining time, if the fit goes on converging at the current rate.
+        """The estimated remaining time, at the current rate of convergence.
 
         None before two iterations on all documents, and if the fit does not converge or is done.
         """
@@ -147,7 +147,7 @@ def _relative_distance(line: Iteration) -> float:
 
 
 def duration_text(seconds: float) -> str:
-    """Return an estimated time as a short text.
+    """Return a time as a short text.
 
     Examples
     --------
