@@ -1,8 +1,8 @@
 """RankSVM on a Dask cluster: exact fits on data larger than one machine.
 
-Documents become parts (whole queries on a worker), and bundles of parts share one Dask task. Every
-task is a pure function of plain futures, so results that are lost with a worker are computed again,
-bit for bit the same. Nothing is pinned to a worker, scattered from the client or kept in an
+Documents become parts (whole queries on a worker), and one Dask task computes a bundle of parts.
+Every task is a pure function of plain futures, so results that are lost with a worker are computed
+again, bit for bit the same. Nothing is pinned to a worker, scattered from the client or kept in an
 actor.
 
 Estimators are imported when they are first used, so the command line fits on clusters without

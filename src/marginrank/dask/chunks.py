@@ -19,13 +19,13 @@ from marginrank.data.stored_data import open_stored
 from marginrank.data.validation import as_matrix, check_features, check_finite
 from marginrank.fit.positions import check_no_positions
 
-PART_BYTES = 256 << 20  # of X that a part of a store has at most, unless a query is larger
+PART_BYTES = 256 << 20  # most bytes of X in a part of a store, unless a query is larger
 
 Result = TypeVar("Result")
 
 
 def in_partition(task: Callable[..., Result]) -> Callable[..., Result]:
-    """Decorate a task so that its errors name the partition, the number in its first argument."""
+    """Decorate a task whose first argument is a partition number: its errors name the partition."""
 
     @wraps(task)
     def named(number: int, *rest: Any, **options: Any) -> Result:
@@ -39,7 +39,7 @@ def in_partition(task: Callable[..., Result]) -> Callable[..., Result]:
 
 
 class Chunk(NamedTuple):
-    """Documents by row, not yet grouped by query; weights of queries are repeated for each row."""
+    """Documents in row order, not grouped by query; query weights are repeated for each row."""
 
     X: Any
     y: NDArray[Any]
@@ -75,8 +75,8 @@ def chunk_of_frame(
 ) -> Chunk:
     """Return the documents of a partition of a dataframe.
 
-    `columns` maps roles (such as "qid") to column names. `beside` lists (name, series) pairs to add
-    to the frame first, for columns that are passed separately.
+    `columns` maps roles (such as "qid") to column names. `beside` lists (name, series) pairs of
+    columns that are passed separately and are added to the frame first.
     """
     frame = frame.copy(deep=False) if beside else frame
     for name, series in beside:
@@ -105,7 +105,7 @@ def _checked_chunk(
     query_weight: NDArray[Any] | None,
     **_: Any,
 ) -> Chunk:
-    """Return a chunk; NaN is checked here because `from_frame` adds column names to errors."""
+    """Return a chunk without NaN; `from_frame` adds column names to the errors."""
     if X.shape[0]:
         checked = check_features(X)
         check_finite(checked, as_matrix(checked), 1)
@@ -147,7 +147,7 @@ def plan_store(path: str, part_bytes: int = PART_BYTES) -> StorePlan:
     data = open_stored(path, verify=False)
     n_parts = 1
     while n_parts * part_bytes < data.X.memory_bytes:
-        n_parts *= 2  # a power of two, because the number of workers often is one
+        n_parts *= 2  # a power of two, like the usual number of workers
     wanted = np.linspace(0, data.n_documents, n_parts + 1)
     cuts = np.unique(np.searchsorted(data.queries.offsets, wanted))
     ranges = [StoreRange(path, int(a), int(b)) for a, b in pairwise(cuts)]

@@ -15,11 +15,11 @@ from distributed.scheduler import KilledWorker
 SLICE = 5.0  # seconds between checks of the cluster while it computes
 PATIENCE = 30.0  # seconds without a worker or an answer before ClusterError
 MANY = 1 << 30  # thread count for a worker that is not known, so its bundles are not moved
-SLACK = 1.1  # factor by which a bundle may exceed its share before parts go to another
+SLACK = 1.1  # factor by which a bundle may exceed its share before parts go to another bundle
 
 
 class ClusterError(ConnectionError):
-    """The cluster no longer computes."""
+    """Raised if the cluster cannot finish the computation."""
 
 
 def find_client(client: Client | None) -> Client:
@@ -49,7 +49,7 @@ def map_tasks(client: Client, task: Any, *arguments: Sequence[Any], **common: An
 def map_and_report(
     client: Client, task: Any, report: Any, *arguments: Sequence[Any], **common: Any
 ) -> tuple[list[Future], list[Future]]:
-    """Submit tasks as `map_tasks`, and a task `report` on each result; return both lists."""
+    """Submit tasks as in `map_tasks`, and a task `report` for each result; return both lists."""
     # Both in one graph, because a client sends at most one message every ten milliseconds.
     with _connected(client):
         call, answer = delayed(task, pure=False), delayed(report, pure=False)
@@ -61,7 +61,7 @@ def map_and_report(
 
 @contextmanager
 def _connected(client: Client) -> Iterator[None]:
-    """Raise ClusterError if the client is closed, or is closed inside of the context."""
+    """Raise ClusterError if the client is closed before or inside the context."""
     _require_running(client)
     try:
         yield
@@ -70,7 +70,7 @@ def _connected(client: Client) -> Iterator[None]:
     except Exception as error:
         if client.status == "running":
             raise
-        # Errors of a closed client are about missing attributes and connections.
+        # A closed client raises unclear errors about missing attributes and connections.
         raise ClusterError(_why_cancelled(client)) from error
 
 
@@ -93,7 +93,7 @@ def _gathered(client: Client, futures: Sequence[Future]) -> list[Any]:
                 return list(coming.result(timeout=SLICE))
             except TimeoutError:
                 if coming.done():
-                    raise  # a task raised it
+                    raise  # the error of a task
             alone_since = _alone_since(client, alone_since)
     except KilledWorker as error:
         raise ClusterError(
@@ -153,7 +153,7 @@ def _begin(client: Client, question: Callable[[], Awaitable[Any]]) -> FutureAnsw
 
 
 def _alone_since(client: Client, since: float | None) -> float | None:
-    """Return the time since when no worker was seen, or None if there are workers."""
+    """Return the time at which workers were first missing, or None if there are workers."""
     if client.status not in ("running", "connecting"):
         raise ClusterError(_why_cancelled(client))
     now = time.monotonic()
@@ -183,7 +183,7 @@ class Bundling(NamedTuple):
     """The indices of the parts in each bundle; one task computes all parts of a bundle."""
 
     members: list[list[int]]
-    tasks_per_worker: int  # at most
+    tasks_per_worker: int  # largest number of bundles on one worker
 
 
 def bundle_parts(client: Client, parts: Sequence[Future], sizes: Sequence[int]) -> Bundling:
@@ -199,9 +199,10 @@ def bundle_parts(client: Client, parts: Sequence[Future], sizes: Sequence[int]) 
 
 
 def spread_bundles(client: Client, bundles: Sequence[Future]) -> list[Future]:
-    """Return the bundles, with some moved from workers that have several to workers without any.
+    """Return the bundles, some of them moved from workers with several to workers with none.
 
-    After a worker is lost, others have its bundles, and a worker that joins later would be idle.
+    After a worker is lost, other workers compute its bundles. Without moves, a worker that joins
+    later would be idle.
     """
     threads = threads_by_worker(client)
     homes = homes_of(client, bundles)
@@ -210,7 +211,7 @@ def spread_bundles(client: Client, bundles: Sequence[Future]) -> list[Future]:
         crowded = [k for k, home in enumerate(homes) if homes.count(home) > threads.get(home, MANY)]
         for k in crowded[: threads[idle]]:
             homes[k] = idle
-            there = {"workers": [idle], "allow_other_workers": True}  # if this one is lost, too
+            there = {"workers": [idle], "allow_other_workers": True}  # if the idle worker is lost
             spread[k] = map_tasks(client, identity, [bundles[k]], **there)[0]
     return spread
 

@@ -1,4 +1,4 @@
-"""Find queries that are split over partitions, or bring them together by a shuffle.
+"""Search for queries that are split over partitions, and the shuffle that joins them.
 
 Query ids never come to the client. Workers exchange hashes of ids in buckets; equal hashes are in
 the same bucket.
@@ -19,9 +19,9 @@ from marginrank.dask.clusters import bundle_parts, fetch, map_tasks
 from marginrank.dask.parts import Part, PartFacts
 from marginrank.data.queries import group_rows
 
-BUCKET = 1 << 20  # hashes that a task compares, about
-SHOWN = 100  # shared hashes of each bucket whose ids are compared
-MOST_PARTITIONS = 512  # of a shuffle, whose number of tasks is their square
+BUCKET = 1 << 20  # approximate number of hashes that one task compares
+SHOWN = 100  # number of shared hashes per bucket whose ids are compared
+MOST_PARTITIONS = 512  # limit for a shuffle, whose number of tasks is quadratic
 
 Hashes = NDArray[np.uint64]
 
@@ -35,7 +35,7 @@ class SharedHash(NamedTuple):
 
 
 def hash_ids(ids: NDArray[Any]) -> Hashes:
-    """Return a hash of each query id; equal ids have equal hashes, also if their types differ."""
+    """Return a hash of each query id; equal ids have equal hashes even if their types differ."""
     from pandas.util import hash_array
 
     if ids.dtype.kind == "O":
@@ -74,7 +74,7 @@ def check_whole_queries(client: Client, parts: list[Future], facts: list[PartFac
 
 
 class HashedQueries(NamedTuple):
-    """Hashes of query ids, and the index of the part of each."""
+    """Hashes of query ids, and the part index of each hash."""
 
     hashes: Hashes
     parts: Integers

@@ -1,9 +1,9 @@
 """Executor of :mod:`marginrank.operators.parts.tasks` on a Dask cluster.
 
-Every Dask task is a pure function of plain futures. It costs milliseconds, so there is one per
-bundle of parts, about one per thread of the cluster.
-Kept results stay on the worker that made them. Reported results come back by part and are summed in
-the order of the parts, so results do not depend on bundles and workers.
+Every Dask task is a pure function of plain futures. A task costs milliseconds, so there is one task
+per bundle of parts, and about one bundle per thread of the cluster.
+Kept results stay on the worker that made them. Reported results are returned for each part and
+summed in the order of the parts, so results do not depend on bundles and workers.
 """
 
 import time
@@ -71,7 +71,7 @@ def in_order(members: Sequence[Sequence[int]], of_bundles: Sequence[Sequence[Any
 
 
 class SweepWatch:
-    """Reports each part of a pass over X once: when its bundle is done, or when the pass ends.
+    """Callback calls for the parts of a pass over X: each once, when its bundle is done.
 
     `on_read` is called with the rows of each part and 0 bytes, never by two threads at once. `rows`
     are the rows of the parts of each bundle.
@@ -88,7 +88,7 @@ class SweepWatch:
             future.add_done_callback(partial(self._done, bundle))
 
     def end(self) -> None:
-        """Report the remaining bundles, because callbacks may be late or lost."""
+        """Report the remaining bundles: callbacks of futures may be late or lost."""
         for bundle in list(self._left):
             self._done(bundle)
 
@@ -106,7 +106,7 @@ class DaskExecutor(Executor):
     client : Client
         The cluster.
     bundles, members : sequence of Future, sequence of sequence of int
-        Lists of problems, and the numbers of their parts.
+        Lists of problems, and the part indices of each list.
     bounds, far
         As in :class:`~marginrank.operators.parts.tasks.Executor`.
     on_read : callable, optional
@@ -170,7 +170,7 @@ class DaskExecutor(Executor):
         return tuple(kept)
 
     def place(self, values: Sequence[Any]) -> ByPart:
-        """Send one value to each part; integers are sent along with the tasks that use them."""
+        """Send one value to each part, and return their ByPart; integers are sent with tasks."""
         of_bundles = [[values[k] for k in members] for members in self._members]
         if all(isinstance(value, int) for value in values):
             return ByPart(tuple(map(_as_kept, of_bundles)))

@@ -31,7 +31,7 @@ from marginrank.solvers.result import Callback
 
 AnyParameters = Parameters | SparseParameters
 
-SMALL_BYTES = 1 << 32  # of X, up to which a pass takes little longer than calling a task
+SMALL_BYTES = 1 << 32  # size of X up to which a pass takes little longer than calling a task
 
 
 class DaskPairs(PairCounts):
@@ -166,7 +166,7 @@ def dask_objective(
     bounds = np.cumsum([0, *sizes])
     far = loaded.n_bytes <= SMALL_BYTES
     executor = DaskExecutor(client, weighed, bundling.members, bounds, on_read, far=far)
-    threads = effective_threads(parameters.n_jobs)  # of the client, for samples
+    threads = effective_threads(parameters.n_jobs)  # threads of the client, for samples
     return Objective(
         design=DaskMatrix(loaded, executor).design(pairs, threads),
         loss=facts[0].loss,
@@ -188,14 +188,14 @@ def _factor(parameters: AnyParameters, facts: list[PairFacts]) -> float:
 
 
 def _needs_labels(parameters: AnyParameters) -> bool:
-    """Whether a parameter is a matrix by distinct label, or is made one."""
+    """Return True if a parameter is, or becomes, a matrix with one row per distinct label."""
     cost, margin = parameters.pair_cost, getattr(parameters, "margin", "unit")
     return not (cost is None or isinstance(cost, str)) or takes_two_labels(margin)
 
 
 def _labels(part: Part) -> NDArray[Any]:
     assert part.data is not None
-    # One more than the limit is enough to raise.
+    # One label more than the limit is enough to raise the error.
     labels: NDArray[Any] = np.unique(part.data.y)[: MOST_LABELS + 1]
     return labels
 

@@ -26,7 +26,7 @@ Names = list[str] | None
 
 @dataclass(frozen=True)
 class LoadedParts:
-    """Futures of the non-empty parts on the workers, and the PartFacts of each."""
+    """Futures of the non-empty parts on the workers, and the PartFacts of each part."""
 
     parts: list[Future]
     facts: list[PartFacts]
@@ -192,6 +192,6 @@ def _blocks(column: Any, name: str, X: Any) -> list[Any]:
             f"dask.array.from_array({name}, chunks=X.chunks[0])."
         )
     if is_array(column) and column.ndim == 1 and column.chunks[0] != X.chunks[0]:
-        known = column.shape == X.shape[:1]  # unknown sizes are nan, which equals nothing
+        known = column.shape == X.shape[:1]  # unknown sizes are nan, which is not equal to itself
         column = column.rechunk((X.chunks[0],)) if known else column
     return _partitions(column, name, X.numblocks[0])

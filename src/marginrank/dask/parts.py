@@ -32,7 +32,7 @@ class PartFacts(NamedTuple):
     n_queries: int
     n_features: int
     n_entries: int  # stored values of X
-    n_bytes: int  # of X
+    n_bytes: int  # memory of X
     features: str
     ids: str
 
@@ -45,7 +45,7 @@ def make_part(number: int, chunk: Chunk) -> Part:
     data = RankingData(chunk.X, chunk.y, chunk.qid, sample_weight=chunk.sample_weight, n_jobs=1)
     weights = chunk.query_weight
     if weights is not None:
-        # With one document per query, RankingData would take these for weights in query order.
+        # With one document per query, RankingData would mistake these for weights in query order.
         if data.n_documents == data.n_queries:
             weights = data.queries.grouped(np.asarray(weights))
         data.query_weight = weights_by_query(weights, data.queries)
@@ -71,7 +71,7 @@ def facts_of(part: Part) -> PartFacts:
 
 
 def _kind_of_ids(ids: NDArray[Any]) -> str:
-    if ids.dtype.kind in "biuf":  # of any kind, because floats and integers may be equal
+    if ids.dtype.kind in "biuf":  # one kind: floats and integers may be equal
         return "numbers"
     if ids.dtype.kind != "O":
         return "strings" if ids.dtype.kind == "U" else str(ids.dtype)

@@ -26,7 +26,7 @@ from marginrank.objective.protocols import Design, Evaluation, Matrix, PairLoss,
 from marginrank.operators.native import NativeDesign, NativeLoss
 from marginrank.operators.parts.tasks import PartKernels
 
-LOSSES_KEPT = 2  # whose native pairs are cached, because solvers alternate between two at most
+LOSSES_KEPT = 2  # losses with cached native pairs: solvers alternate between at most two
 
 
 class MovableState:
@@ -107,14 +107,14 @@ class PairFacts(NamedTuple):
     n_pairs: int
     n_active_documents: int
     weight: float
-    query_weight: float  # of the queries with pairs
+    query_weight: float  # total weight of the queries with pairs
     loss: Loss
 
 
 def make_problems(
     parts: Sequence[Part], parameters: Parameters | SparseParameters, labels: Any
 ) -> list[Problem]:
-    """Return one problem per part, without C and normalization, which need totals of all."""
+    """Return one problem per part, without C and normalization, which need totals over parts."""
     problems = []
     for part in parts:
         assert part.data is not None
@@ -181,5 +181,5 @@ def _register_tensors() -> None:
 
 
 sizeof.register(Problem, _size_of_problem)
-# Scores, order, levels, and curvature with windows.
+# Four arrays of the size of the scores: scores, order, levels, and curvature with windows.
 sizeof.register(MovableState, lambda state: 4 * int(np.asarray(state.scores).nbytes))

@@ -32,7 +32,7 @@ def metric(
 ) -> Any:
     """Compute a metric of :mod:`marginrank.metrics` on Dask collections.
 
-    Partitions are evaluated on the workers, and each sends back two numbers.
+    Partitions are evaluated on the workers, and each returns two numbers.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def score_store(path: str, first: int, last: int, coef: Floats) -> Floats:
 
 
 def mean_over_parts(client: Client, loaded: LoadedParts, metric: Metric, coef: Any) -> float:
-    """Return a metric, the mean over all queries (or pairs) of the parts.
+    """Return a metric: the mean over all queries (or pairs) of all parts.
 
     `coef` are the weights of the features; None if the only feature is the score.
     """
