@@ -9,8 +9,8 @@ from marginrank._utils.feature_names import column_of_name, name_of
 from marginrank._utils.parameters import Mention, ParameterError, Wording, given
 
 Feature = int | str
-MONOTONIC = "monotonic_cst"  # the parameter
-FROM_DTYPE = "from_dtype"  # only the categorical columns of a data frame
+MONOTONIC = "monotonic_cst"  # name of the parameter
+FROM_DTYPE = "from_dtype"  # value that selects the categorical columns of a data frame
 
 
 def chosen_columns(
@@ -67,7 +67,7 @@ def _check_length(parameter: str, chosen: Any, length: int, n_features: int) -> 
 def column_of(
     parameter: str, feature: Feature, names: Sequence[str] | None, n_features: int
 ) -> int:
-    """Return the column number (from 0) of a feature, given by this number or by name.
+    """Return the column number (from 0) of a feature, which is given by number or by name.
 
     Without names, "f39" or "39" is the feature with index 39 in LETOR text, which counts from 1.
     """

@@ -54,7 +54,7 @@ class Table:
         """Return the dtype of a column of numbers, else None."""
         try:
             empty = self.rows(at, 0, 0)
-        except Exception:  # a type that NumPy does not have; errors differ between libraries
+        except Exception:  # NumPy has no such type; the class of the error depends on the library
             return None
         return empty.dtype if empty.ndim == 1 and empty.dtype.kind in "biuf" else None
 
@@ -88,7 +88,7 @@ class PandasTable(Table):
         sample = self._frame.iloc[:2, first:last].to_numpy()
         if sample.dtype not in (np.float32, np.float64) or sample.strides[1] != sample.itemsize:
             return None
-        # It is not a copy if it shares memory with the first and the last column.
+        # The block is a view if it shares memory with the first and the last column.
         inside = (np.shares_memory(sample, self.rows(at, 0, 2)) for at in (first, last - 1))
         if not all(inside):
             return None

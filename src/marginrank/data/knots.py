@@ -1,4 +1,4 @@
-"""Knots, at which the curves of an additive model are given, and scores of such curves.
+"""Knots of the curves of additive models, and scores by curves.
 
 Arrays over knots have, for each feature, one *column* for missing values, then one column per knot
 or category.
@@ -17,8 +17,8 @@ from marginrank import _core
 from marginrank._utils.types import Booleans, Floats, Integers
 
 MOST_KNOTS = 255  # per feature: with the column of missing values, column numbers fit in a byte
-LEAST_STEP = float(np.finfo(np.float64).tiny)  # between knots of a curve: 1 / step is finite
-BLOCK_ENTRIES = 1 << 22  # entries of X made dense at a time
+LEAST_STEP = float(np.finfo(np.float64).tiny)  # least distance of knots: its inverse is finite
+BLOCK_ENTRIES = 1 << 22  # entries of X that are made dense at a time
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Knots:
 
 
 def are_rising(knots: Floats, categorical: bool) -> bool:
-    """Whether knots ascend; unless categorical, their differences need a finite inverse, too."""
+    """Return True if knots ascend and, unless categorical, inverses of differences are finite."""
     with np.errstate(over="ignore"):
         steps = np.diff(knots)
     return bool(np.all(steps > 0 if categorical else (steps >= LEAST_STEP) & np.isfinite(steps)))
@@ -87,9 +87,9 @@ def are_rising(knots: Floats, categorical: bool) -> bool:
 def with_known_categories(
     block: NDArray[Any], categories: Iterable[tuple[int, Floats]]
 ) -> NDArray[Any]:
-    """Return rows of X; categories that differ from a known one by float32 rounding become it.
+    """Return rows of X, with values replaced by known categories that are equal in float32.
 
-    0.1 as float32 and 0.1 as float64 are different numbers but the same category.
+    0.1 in float32 and 0.1 in float64 are different numbers but the same category.
     """
     given = block
     for k, known in categories:
@@ -112,16 +112,17 @@ def with_known_categories(
 def _rounded_categories(categories: bytes) -> tuple[Floats, Integers, Booleans]:
     """Return categories in float32 (ascending), their positions, and whether to round values first.
 
-    A category that float32 holds but that has more digits in float64 was learned from float32, and
-    matches all values that round to it. Another category matches only itself rounded to float32.
-    Categories that float32 does not distinguish are compared exactly, so they are not returned.
+    A category that is exact in float32, but has more digits in float64, comes from float32 data. It
+    matches all values that float32 rounds to it. Any other category matches itself, and itself
+    rounded to float32. Categories that float32 does not distinguish are not returned: they are
+    compared exactly.
     """
     known = np.frombuffer(categories, dtype=np.float64)
     with np.errstate(over="ignore"):
         single = known.astype(np.float32)
     rounded, written = single.astype(np.float64), np.array([float(str(one)) for one in single])
     keys, places, counts = np.unique(rounded, return_index=True, return_counts=True)
-    is_same = (rounded == known) & (written == known)  # in both precisions, such as 0.5
+    is_same = (rounded == known) & (written == known)  # exact in both precisions, such as 0.5
     kept = (counts == 1) & np.isfinite(keys) & ~is_same[places]
     return keys[kept], places[kept].astype(np.int64), (rounded == known)[places[kept]]
 
@@ -136,7 +137,7 @@ def dense_blocks(X: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
 
 
 def check_no_infinity(block: NDArray[Any], first: int = 0) -> None:
-    """Raise ValueError if rows of X, the first of which is row `first`, have an infinite value."""
+    """Raise ValueError if a block of X has an infinite value; `first` is its first row number."""
     places = np.argwhere(np.isinf(block))
     if places.size:
         row, column = places[0].tolist()

@@ -19,7 +19,7 @@ class PairList:
     pairs: Integers  # n_pairs × 2 row numbers, the preferred document first
     weight: Floats | None = None  # weight of each pair; None if all are 1
     source: str | None = None  # the file with one pair per line that the pairs come from
-    margin: Floats | None = None  # of each pair; None for the margin of the loss
+    margin: Floats | None = None  # margin of each pair; None for the margin of the loss
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -35,7 +35,7 @@ def check_pairs(
     n_documents: int,
     pair_margin: ArrayLike | None = None,
 ) -> PairList:
-    """Return the pairs as a PairList, if possible without a copy; raise an error if invalid."""
+    """Return the pairs as a PairList, if possible without a copy; raise ValueError if invalid."""
     source = None
     if isinstance(pairs, PairList):
         pair_weight = _given_once("pair_weight", pair_weight, pairs.weight)
@@ -56,7 +56,7 @@ def check_pairs(
 
 def _given_once(name: str, value: ArrayLike | None, of_list: Floats | None) -> ArrayLike | None:
     if value is not None and of_list is not None:
-        raise ValueError(f"{name} was given, but pairs has it already; drop it.")
+        raise ValueError(f"{name} was given, but pairs already contains it; drop it.")
     return of_list if value is None else value
 
 

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.validation import check_vector, is_missing
 
-POOLED = 20  # positions from here on share one effect: few users look there
+POOLED = 20  # positions from this one on share one effect: few users examine them
 MOST_CELLS = 2**16 - 2  # contexts × positions that the kernels count
 
 
@@ -16,7 +16,7 @@ class PositionCodes(NamedTuple):
     """The cell of each document: its position, or its context and its position."""
 
     codes: NDArray[np.uint16]
-    n_positions: int  # the last one may stand for all further positions
+    n_positions: int  # the last position may stand for all further positions
     contexts: NDArray[Any] | None
 
     @property
@@ -33,7 +33,7 @@ class PositionCodes(NamedTuple):
 def check_positions(
     position: ArrayLike | None, context: ArrayLike | None, n: int
 ) -> tuple[Integers | None, NDArray[Any] | None]:
-    """Return n positions and contexts, or None; raise ValueError for wrong ones."""
+    """Return n checked positions and contexts, or None; raise ValueError if one is invalid."""
     if position is None:
         if context is not None:
             raise ValueError("context requires position; pass both or neither.")

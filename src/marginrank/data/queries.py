@@ -17,7 +17,7 @@ from marginrank._utils.types import Floats, Integers
 from marginrank._utils.user_warnings import warn_caller
 from marginrank.data.validation import check_weights, in_order, is_missing
 
-MANY_DOCUMENTS = 2000  # a single query rarely has more; without qid, warn above this
+MANY_DOCUMENTS = 2000  # a single query rarely has more: above, a missing qid raises a warning
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
@@ -68,11 +68,11 @@ class Documents(AlignedWhenUnpickled):
     @overload
     def grouped(self, values: None) -> None: ...
     def grouped(self, values: NDArray[Any] | None) -> NDArray[Any] | None:
-        """Return values that are in row order in document order."""
+        """Return an array in document order, given in row order."""
         return values if values is None or self.rows is None else values[self.rows]
 
     def by_row(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
-        """Return values that are in document order in row order: the inverse of `grouped`."""
+        """Return an array in row order, given in document order: the inverse of `grouped`."""
         if self.rows is None:
             return values
         result = np.empty_like(values)
@@ -125,7 +125,7 @@ def rank_labels(y: NDArray[Any], documents: Documents, threads: int) -> Queries:
 
 
 def weights_by_query(weights: ArrayLike | None, queries: Documents) -> Floats | None:
-    """Return one checked weight per query, given these or the same weight for each document."""
+    """Return one checked weight per query, given one per query or the same for its documents."""
     if weights is None:
         return None
     per_document = np.size(weights) == queries.n_documents != queries.n_queries
@@ -156,7 +156,7 @@ class Grouping(NamedTuple):
 def group_rows(n: int, qid: ArrayLike | None, group: ArrayLike | None) -> Grouping:
     """Return n rows grouped by `qid`, by `group` sizes, or as one query if neither is given.
 
-    Without either, many documents raise a warning, because qid was probably forgotten.
+    With neither, many documents cause a warning, because qid was probably forgotten.
     """
     if qid is not None and group is not None:
         raise ValueError("qid and group were both given; pass only one of them.")
@@ -227,7 +227,7 @@ def _check_ids(n: int, qid: ArrayLike) -> NDArray[Any]:
 
 
 def _from_list(ids: Sequence[Any]) -> NDArray[Any]:
-    """Return the ids as an array that keeps their values: of objects if NumPy would change them."""
+    """Return the ids as an array, of objects if NumPy would change their values."""
     types = set(map(type, ids))
     if len(types) <= 1 and tuple not in types:
         array = np.asarray(ids)

@@ -1,8 +1,8 @@
 """Features scaled within each query.
 
 Documents are scaled in blocks of whole queries and some columns, so the float64 copies stay small.
-A sparse matrix keeps its zeros: if a query has zeros in a feature, the scaled value of zero is
-subtracted from its values, which changes no pair.
+A sparse matrix keeps its zeros: the scaled value of zero is subtracted from the values of a feature
+in a query that has zeros there, which changes no pair.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from marginrank._utils.types import Booleans, Floats, Integers
 from marginrank.data.queries import Documents, bounded_ranges
 from marginrank.data.ranking_data import RankingData
 
-BLOCK = 2**20  # entries of X scaled at a time, unless a query has more
+BLOCK = 2**20  # entries of X that are scaled at a time, unless a query has more
 METHODS = ("minmax", "standard", "rank")
 
 
@@ -89,7 +89,7 @@ def _minmax(X: Floats, queries: Documents) -> Floats:
 
 
 def _standard(X: Floats, queries: Documents) -> Floats:
-    # From values between 0 and 1: equal ones are then exactly 0, and squares do not overflow.
+    # Begin with values between 0 and 1: equal values are then exactly 0, and squares are finite.
     starts, query = queries.offsets[:-1], queries.query_of_document
     X = _minmax(X, queries)
     n = queries.sizes[:, None]

@@ -30,15 +30,15 @@ LABEL_COLUMNS = ("label", "relevance", "rel", "relevance_label")
 class JudgedDocuments(NamedTuple):
     """The documents of runs and qrels: query by query, in descending order of their ids.
 
-    Ties in input order are then broken as trec_eval breaks them.
+    With this order of the rows, stable sorting breaks ties like trec_eval.
     """
 
     query_ids: NDArray[Any]
     query: Integers  # of each document, an index of query_ids
     document: NDArray[Any]
-    y: Floats  # 0 for documents without a judgment, and for negative labels
+    y: Floats  # labels; 0 for documents without a judgment, and for negative labels
     is_judged: Booleans
-    scores: Floats  # one row per run; -inf for documents that it did not retrieve
+    scores: Floats  # one row per run; -inf for documents that the run did not retrieve
 
 
 def as_run(run: Any, name: str = "run") -> ByDocument:
@@ -161,7 +161,7 @@ def run_of(queries: NDArray[Any], documents: Sequence[str] | None, scores: Array
         if document in own:
             raise ValueError(
                 f"two documents of query {str(query)!r} have the comment {document!r}; comments "
-                "must be document ids, as RankingData.from_runs has them."
+                "must be document ids, as in RankingData.from_runs."
             )
         own[document] = float(score)
     return run

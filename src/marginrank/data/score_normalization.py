@@ -19,7 +19,7 @@ class RetrievedScores(NamedTuple):
     """One signal: documents in document order, see :mod:`marginrank.data.queries`."""
 
     scores: Floats
-    ranks: Floats  # from 1; of any value for documents that the signal did not retrieve
+    ranks: Floats  # from 1; arbitrary for documents that the signal did not retrieve
     retrieved: Booleans
     offsets: Integers  # query q has the documents offsets[q] … offsets[q + 1]
 

@@ -22,9 +22,9 @@ from marginrank._utils.parameters import (
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.validation import check_float_dtype
 
-_BLOCK_ELEMENTS = 1 << 18  # amortizes the interpreter, does not matter for peak memory
+_BLOCK_ELEMENTS = 1 << 18  # large enough for fast loops, small compared with the peak memory
 _FEATURES_PER_FACTOR = 10
-_MAX_FACTORS = 16  # bounds the memory of the factors if there are very many features
+_MAX_FACTORS = 16  # limits the memory of the factors if there are very many features
 _QUERY_OFFSET = 0.5
 _MAX_HEAVY_TAIL = 10.0  # expm1(10 * 7) * 1e3 is far below the largest float32: no overflow
 
@@ -131,7 +131,7 @@ def make_ranking(
     sizes = rng.integers(low, high, size=n_queries, endpoint=True)
     qid = np.repeat(np.arange(n_queries, dtype=np.int64), sizes)
     if shuffle:
-        # Documents are exchangeable given their query, so this spares a permuted copy of X.
+        # Documents are exchangeable given their query, so X need not be permuted.
         rng.shuffle(qid)
     presence = _draw_presence(rng, n_features, density)
     model = _draw_model(rng, n_queries, presence, informative, correlation, heavy_tail)
@@ -144,7 +144,7 @@ def make_ranking(
 
 @dataclass(frozen=True)
 class _Model:
-    """The parameters of the distribution: one entry per feature, if not said otherwise."""
+    """The parameters of the distribution; arrays have one entry per feature by default."""
 
     presence: Floats  # the probability that a feature is stored
     factor: Integers
@@ -186,7 +186,7 @@ def _draw_model(
     factor = rng.permutation(np.arange(n_features) % n_factors)
     sign = rng.choice([-1.0, 1.0], size=n_features)
     offset = _QUERY_OFFSET * rng.standard_normal((n_queries, n_factors))
-    # Drawn even if unused, so heavy_tail changes nothing else for a given random_state.
+    # Drawn even if unused: heavy_tail must not change the other random numbers.
     exponent = min(2 * heavy_tail, 3.0) * rng.uniform(-1, 1, size=n_features)
     scale = np.asarray(10**exponent / (heavy_tail or 1.0), dtype=np.float64)
     # The smallest exponential variables divided by weights are a weighted sample without
@@ -236,7 +236,7 @@ def _draw_dense(
         common = model.draw_factors(rng, qid[rows], dtype).take(model.factor, axis=1)
         common *= model.sign.astype(dtype)
         z += common
-        # In float64 even if X is not, because rounding would cause ties.
+        # Use float64 even if X has float32, because rounding would cause ties.
         utility[rows] = z @ model.coef
         model.stretch(z, model.scale)
     return X, utility

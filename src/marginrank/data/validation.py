@@ -27,9 +27,9 @@ def columns_of(X: Any) -> list[str] | None:
 def check_features(X: Any, *, missing: bool = False) -> Any:
     """Return X in a form that the native kernels read, without a copy if it has that form.
 
-    Dense: float32 or float64 with contiguous rows. Sparse: CSR with sorted, unique indices. NaN is
-    left to the caller. Other missing values, such as None, pandas.NA or masked entries, become NaN
-    with `missing` and otherwise raise ValueError.
+    Dense: float32 or float64 with contiguous rows. Sparse: CSR with sorted, unique indices. The
+    caller checks for NaN. Other missing values, such as None, pandas.NA or masked entries, become
+    NaN with `missing` and otherwise raise ValueError.
     """
     if sp.issparse(X):
         return _check_sparse(X)
@@ -83,7 +83,7 @@ def _check_no_dates(X: Any) -> None:
 
 
 def from_device(values: Any) -> Any:
-    """Return a tensor of a GPU as an array, and anything else unchanged."""
+    """Return a tensor on a GPU as an array, and any other value unchanged."""
     return values.cpu().numpy() if getattr(values, "is_cuda", False) else values
 
 
@@ -208,7 +208,7 @@ def _check_sparse(X: Any) -> Any:
         X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
     if not _is_canonical(X):
         X = X.copy() if X is original else X
-        X.has_sorted_indices = X.has_canonical_format = False  # whatever its flags say
+        X.has_sorted_indices = X.has_canonical_format = False  # its flags may be wrong
         X.sum_duplicates()
     return _with_plain_parts(X)
 
@@ -264,8 +264,8 @@ def as_matrix(X: Any) -> _core.Matrix:
 
 def check_finite(X: Any, matrix: _core.Matrix, threads: int, *, allow_nan: bool = False) -> bool:
     """Return True if X has NaN; raise ValueError if NaN is not allowed, or X has infinity."""
-    # The magnitudes of the features are cached for the fit. With more features than entries, they
-    # could take any amount of memory.
+    # The magnitudes of the features are cached for the fit, unless features outnumber entries: then
+    # the cache could be much larger than X.
     wide = sp.issparse(X) and matrix.n_columns > matrix.n_entries
     if np.isfinite(X.data[: X.indptr[-1]] if wide else matrix.magnitudes(threads)).all():
         return False

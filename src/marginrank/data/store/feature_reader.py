@@ -20,8 +20,8 @@ from marginrank.data.store.stored_features import StoredFeatures, StoredFile, da
 Bytes = NDArray[np.uint8]
 Rows = tuple[int, int]  # first row of a block, and the row after its last
 
-BUFFERS = 4  # one is computed on, one is read, two make up for uneven speed
-ALIGNMENT = 64  # bytes; of each array in a buffer
+BUFFERS = 4  # one is in use, one is being read, two compensate for uneven speed
+ALIGNMENT = 64  # alignment of each array in a buffer, in bytes
 PIECE = 1 << 23  # bytes read at a time
 FIX = "restore the store from a copy, or convert the data again"
 
@@ -29,9 +29,9 @@ FIX = "restore the store from a copy, or convert the data again"
 class PinnedBlocks(NamedTuple):
     """Sizes of the blocks that stay in memory (pinned)."""
 
-    n_blocks: int  # counted from the first block
-    n_bytes: int  # in memory
-    unpinned_bytes: int  # bytes on disk of the other blocks, read by every pass
+    n_blocks: int  # number of pinned blocks, which are the first ones
+    n_bytes: int  # memory of the pinned blocks
+    unpinned_bytes: int  # bytes on disk of the other blocks, which every pass reads
 
 
 class FeatureReader:
@@ -64,7 +64,7 @@ class FeatureReader:
         self.bytes_read = 0
         self._rows: dict[int, Any] = {}  # rows of the pinned blocks that were read
         self._thread: _ReaderThread | None = None  # thread of the pass in progress
-        # The block up to which the checksums are known; None if blocks do not have all rows.
+        # The next block for the running checksums; None if blocks do not have all rows.
         rows = (self._blocks[0][0], self._blocks[-1][1]) if self._blocks else None
         self._summed: int | None = 0 if rows == (0, features.shape[0]) else None
         self._pin(pinned_bytes)
@@ -196,7 +196,7 @@ class FeatureReader:
         return contents, buffer
 
     def _check_sums(self, checksums: list[int]) -> None:
-        """Keep the running checksums; after the last block, raise ValueError if one is wrong."""
+        """Store the running checksums; after the last block, raise ValueError if one is wrong."""
         assert self._summed is not None
         if self._summed == len(self._blocks) - 1:
             for stored, checksum in zip(self._features.files, checksums, strict=True):
@@ -256,7 +256,7 @@ class _ReaderThread:
 
 
 class UncachedFile:
-    """A file of X that keeps at most one piece in the page cache."""
+    """A file of X that is read with at most one piece of it in the page cache."""
 
     def __init__(self, stored: StoredFile) -> None:
         self._stored = stored
@@ -318,7 +318,7 @@ class _BlockSize(NamedTuple):
 
     on_disk: int
     in_memory: int  # unpacked
-    indptr: int  # row offsets of CSR, which each block has
+    indptr: int  # row offsets of CSR, in every block
 
 
 def _block_sizes(features: StoredFeatures, blocks: list[Rows]) -> list[_BlockSize]:
@@ -333,7 +333,7 @@ def _block_sizes(features: StoredFeatures, blocks: list[Rows]) -> list[_BlockSiz
 
 
 def _buffered(features: StoredFeatures, sizes: list[_BlockSize], n_pinned: int) -> list[_BlockSize]:
-    """Return the sizes of blocks that are read into buffers: packed ones even if pinned."""
+    """Return the sizes of blocks that need a buffer: all unpinned and all packed blocks."""
     return sizes[n_pinned:] if features.packed is None else sizes
 
 
@@ -348,7 +348,7 @@ def _buffer_bytes(features: StoredFeatures, sizes: list[_BlockSize], n_pinned: i
 
 
 def _allocate(n_bytes: int) -> Bytes:
-    """Return memory that goes back to the system with the last array that uses it."""
+    """Return memory that is released to the system together with the last array that uses it."""
     private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
     try:
         return np.frombuffer(mmap.mmap(-1, max(n_bytes, 1), flags=private), dtype=np.uint8)

@@ -14,7 +14,7 @@ from marginrank.data.queries import bounded_ranges
 from marginrank.data.store.packed import PackedColumns
 from marginrank.data.store.stored_features import StoredFeatures
 
-BLOCK = 1 << 22  # bytes of rows at a time; their indices take several times as much
+BLOCK = 1 << 22  # bytes of rows at a time; indices of the rows take several times as much
 BLOCK_ROWS = 1 << 18  # rows at a time, if they are short
 
 RowIndex = slice | Integers
@@ -105,7 +105,7 @@ class FeatureRows:
             yield some.take(back) if isinstance(some, Entries) else some[back]
 
     def _ranges(self) -> Iterator[tuple[int, int]]:
-        most = BLOCK // self.dtype.itemsize  # entries
+        most = BLOCK // self.dtype.itemsize  # most entries
         for begin in range(0, self.shape[0], BLOCK_ROWS):
             end = min(begin + BLOCK_ROWS, self.shape[0])
             lengths: NDArray[Any] = np.full(end - begin, self.shape[1])

@@ -12,8 +12,8 @@ from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Booleans, Integers
 
 TYPES = ("float64", "float32", "float16", "uint16", "uint8")  # in the order of a row's bytes
-NARROW = ("uint8", "uint16", "float16", "float32")  # by preference
-WORTHWHILE = 0.9  # largest share of a plain row's bytes; above, a plain array is mapped
+NARROW = ("uint8", "uint16", "float16", "float32")  # in order of preference
+WORTHWHILE = 0.9  # rows are packed if they take at most this share of a plain row's bytes
 
 
 @dataclass(frozen=True)

@@ -33,10 +33,10 @@ Path = str | os.PathLike[str]
 FORMAT = "marginrank-data"
 VERSIONS = {"dense": 2, "csr": 2, "packed": 3}  # by layout
 MANIFEST = "manifest.json"
-SMALL = 1 << 20  # bytes; checksums of such files are always compared
+SMALL = 1 << 20  # bytes; checksums of files up to this size are always compared
 MOST_FEATURES = 2**63 - 1
 CHECKED = 1 << 20  # documents whose labels and levels are compared at a time
-ATTEMPTS = 100  # to open a store that another process replaces meanwhile
+ATTEMPTS = 100  # attempts to open a store that another process replaces meanwhile
 
 GIVE = "pass a folder written by RankingData.save"
 
@@ -246,7 +246,7 @@ class _Store:
     def _opened(
         self, name: str, shape: Any, dtypes: Sequence[Any]
     ) -> tuple[IO[bytes], NpyHeader, StoredFile]:
-        """Open a file and check its size and header; None for `shape` or no `dtypes` allow any."""
+        """Open a file and check its size and header; `shape` None and empty `dtypes` allow any."""
         if name not in self._files:
             raise self._damaged(MANIFEST, f"it does not list {name}.npy")
         file, entry = f"{name}.npy", self._files[name]

@@ -67,7 +67,7 @@ def write_parts(data: DataParts, folder: str, *, packed: bool, grouped: bool) ->
     rows = replace(rows, order=order)
     ids, ids_kind = _encode_ids(data.query_ids)
     columns = None
-    if packed and rows.indptr is None:  # in the order of the source, which reads faster
+    if packed and rows.indptr is None:  # finding types in the order of the source reads faster
         blocks = replace(rows, order=None).blocks()
         columns = smallest_types(blocks, rows.shape[1], rows.dtype)
         columns = columns if columns.worthwhile else None
@@ -136,7 +136,7 @@ def _write_features(
 def _write_texts(
     texts: Sequence[str], order: Integers | None, folder: str
 ) -> dict[str, dict[str, Any]]:
-    """Write strings in an order and in blocks; return the manifest's entries of their files."""
+    """Write strings in blocks, in the given order; return the manifest's entries of the files."""
 
     def encoded() -> Iterator[tuple[NDArray[np.uint8], Integers]]:
         for first in range(0, len(texts), TEXTS_AT_A_TIME):

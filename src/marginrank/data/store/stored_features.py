@@ -49,7 +49,7 @@ class StoredFile:
     """A .npy file of a store, with its size and checksum."""
 
     path: str
-    start: int  # bytes before the array
+    start: int  # number of bytes before the array
     n_bytes: int
     crc32: int
 
@@ -109,7 +109,7 @@ class StoredFeatures:
         return before
 
     def spans(self, first: int, last: int) -> list[tuple[int, int]]:
-        """Return the byte ranges of the rows from `first` to `last`, one per file's array."""
+        """Return the byte ranges of the rows from `first` to `last`, one range for each file."""
         if self.indptr is None:
             row = self.packed.row_bytes if self.packed else self.shape[1] * self.dtype.itemsize
             return [(first * row, last * row)]
@@ -147,7 +147,8 @@ class StoredFeatures:
         if self.indptr is None:
             return contents[0].view(self.dtype).reshape(n_rows, width)
         indptr = self.indptr[first : last + 1]
-        indptr = indptr - indptr[0] if first > 0 else indptr  # a map of a file stays one
+        # Without a subtraction, a memory map stays a memory map.
+        indptr = indptr - indptr[0] if first > 0 else indptr
         # The constructor would read all indices to choose their type.
         X = sp.csr_array((n_rows, width), dtype=self.dtype)
         X.data, X.indices = contents[0].view(self.dtype), contents[1].view(indptr.dtype)
