@@ -104,7 +104,7 @@ def test_data_with_more_features_are_refused(call, rejected, kernel, tmp_path):
     assert "7" in rejected("predict", path, tmp_path / "many.txt")
     call("convert", tmp_path / "many.txt", tmp_path / "many.store")
     sentence = rejected("predict", path, tmp_path / "many.store")
-    assert sentence.startswith("the data has 7 features, but the model 6;")
+    assert sentence.startswith("the data has 7 features, but the model has 6;")
 
 
 def test_a_pickle_is_refused(rejected, tmp_path, test_txt):

@@ -48,7 +48,7 @@ def test_plain_data_scores_the_same_bits(path, model):
     assert isinstance(plain, AdditiveModel)
     assert plain.kind == "marginrank AdditiveRankSVM"
     np.testing.assert_array_equal(plain.scores(X), model.predict(X))
-    with pytest.raises(ValueError, match="the data has 2 features, but the model 4"):
+    with pytest.raises(ValueError, match="the data has 2 features, but the model has 4"):
         plain.scores(X[:, :2])
     write_model(plain, path)
     np.testing.assert_array_equal(load_model(path).predict(X), model.predict(X))
@@ -101,15 +101,15 @@ def test_damaged_files_are_refused(path, fields, sentence):
 @pytest.mark.parametrize(
     ("field", "value", "sentence"),
     [
-        ("knots", [2.0, 1.0], "'values' .* 1 to 255 rising knots, in curve 0"),
-        ("knots", [], "'values' .*rising knots, in curve 0"),
-        ("values", [1.0], "'values' .*rising knots, in curve 0"),
+        ("knots", [2.0, 1.0], "'values' .* 1 to 255 ascending 'knots', in curve 0"),
+        ("knots", [], "'values' .*ascending 'knots', in curve 0"),
+        ("values", [1.0], "'values' .*ascending 'knots', in curve 0"),
         ("values", ["a"], "'values' is not a list of finite numbers, in curve 0"),
         ("missing", "NaN", "'missing' is not a finite number, in curve 0"),
         ("missing", 10**400, "'missing' is not a finite number, in curve 0"),
-        ("knots", [2**60, 2**60 + 1], "'values' .*rising knots, in curve 0"),
-        ("knots", [0, 5e-324], "'values' .*rising knots, in curve 0"),
-        ("knots", [-1.7e308, 1.7e308], "'values' .*rising knots, in curve 0"),
+        ("knots", [2**60, 2**60 + 1], "'values' .*ascending 'knots', in curve 0"),
+        ("knots", [0, 5e-324], "'values' .*ascending 'knots', in curve 0"),
+        ("knots", [-1.7e308, 1.7e308], "'values' .*ascending 'knots', in curve 0"),
         ("categorical", 1, "'categorical' is not a boolean, in curve 0"),
     ],
 )

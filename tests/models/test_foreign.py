@@ -119,7 +119,7 @@ def test_data_frames():
     ],
 )
 def test_another_number_of_features_is_refused(model):
-    with pytest.raises(ValueError, match="the data has 5 features, but the model 6"):
+    with pytest.raises(ValueError, match="the data has 5 features, but the model has 6"):
         foreign_scores(model, X[:, :5])
 
 

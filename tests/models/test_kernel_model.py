@@ -76,7 +76,7 @@ def test_commands_read_it_too(path):
     assert isinstance(read, KernelModel)
     assert (read.kind, read.n_features) == ("marginrank KernelRankSVM", 4)
     np.testing.assert_array_equal(read.scores(X), model.predict(X))
-    with pytest.raises(ValueError, match="the data has 3 features, but the model 4"):
+    with pytest.raises(ValueError, match="the data has 3 features, but the model has 4"):
         read.scores(X[:, :3])
     with pytest.raises(ValueError, match=r"X\[0, 0\] is NaN"):
         read.scores(np.full((1, 4), np.nan))

@@ -128,7 +128,7 @@ def test_names_are_needed_for_columns():
 
 
 def test_other_numbers_of_features_are_refused(scorer):
-    with pytest.raises(ValueError, match="the data has 3 features, but the model 4"):
+    with pytest.raises(ValueError, match="the data has 3 features, but the model has 4"):
         scorer.rank_one(documents()[:, :3].copy())
 
 

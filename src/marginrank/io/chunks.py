@@ -108,7 +108,7 @@ def parsed_blocks(
     has_qid: bool | None = None  # in earlier blocks
     for source in sources:
         reader.begin_source()
-        earlier, current = 0, 0  # lines of this source, by earlier readers and by this one
+        earlier, current = 0, 0  # lines of this source, by earlier readers and the current one
         for text, first, last in texts_of(source, progress):
             feed(reader, source_name(source), text, first, last, threads, earlier)
             n_documents, _, _, with_qid = reader.shape()
@@ -124,13 +124,13 @@ def parsed_blocks(
             reader, n_blocks = begin(), n_blocks + 1
             earlier, current = earlier + current, 0
             yield block
-            del block  # before the next is made
+            del block  # frees memory before the next block is made
     if n_blocks == 0 or reader.shape()[0] > 0:
         yield take(reader)
 
 
 def _line_of_document(text: bytes, first: int) -> int:
-    """Return the number of the first line, from 1, that is neither empty nor a comment."""
+    """Return the number (from 1) of the first line that is neither empty nor a comment."""
     lines = enumerate(io.BytesIO(text[first:]), 1)
     return next(k for k, line in lines if line.strip() and not line.lstrip().startswith(b"#"))
 
@@ -152,7 +152,7 @@ def _chunk_taker(name: str, layout: str, threads: int) -> Callable[[_core.LetorR
 def _whole_queries(
     blocks: Iterator[LetorText], chunk_documents: int, n_jobs: int | None
 ) -> Iterator[RankingData]:
-    """Yield chunks that end where a query ends; the rest of a block begins the next chunk."""
+    """Yield chunks of whole queries; the rest of a block begins the next chunk."""
     seen: set[str] = set()
     rest: LetorText | None = None
     for block in blocks:
@@ -197,7 +197,7 @@ def _chunk(
 def _join(above: LetorText, below: LetorText) -> LetorText:
     both = (above, below)
     qids = [np.asarray(text.qid) for text in both]
-    if qids[0].dtype != qids[1].dtype:  # ids are integers only if all ids of a block are
+    if qids[0].dtype != qids[1].dtype:  # ids of a block are integers only if all of them are
         qids = [np.array([str(i) for i in ids], dtype=object) for ids in qids]
     cost = None
     if above.cost is not None or below.cost is not None:  # a block without costs has costs of 1
@@ -219,7 +219,7 @@ def _stack(above: Any, below: Any) -> Any:
 
 
 class ChunkSource:
-    """LETOR text or a store that can be read in chunks repeatedly, with iter_letor's options."""
+    """LETOR text or a store that can be read in chunks repeatedly, with options of iter_letor."""
 
     def __init__(
         self, source: Path | Sequence[Path], *, chunk_documents: int, **reading: Any
@@ -242,7 +242,7 @@ class ChunkSource:
             self.feature_names = self._data.feature_names
 
     def __call__(self) -> Iterator[RankingData]:
-        """Yield all chunks; from the second time on, they have the same number of features."""
+        """Yield all chunks; from the second pass on, all have the same number of features."""
         if not self.is_text:
             if isinstance(self._data.X, StoredFeatures):
                 yield from whole_queries(self._data, self._reading["chunk_documents"])

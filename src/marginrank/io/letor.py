@@ -33,8 +33,8 @@ from marginrank.io.text_sources import (
 MOST_FEATURES = 2**31 - 1
 MOST_DIGITS = 18  # digits of a group size in text
 LAYOUTS = ("auto", "dense", "csr")
-BLOCK = 1 << 18  # entries whose digits are checked at a time, to stay in cache
-DIGITS = (6, 7, 8, 9)  # 6 always survive float32, and 9 distinguish any two of its numbers
+BLOCK = 1 << 18  # entries whose digits are checked at a time: they stay in cache
+DIGITS = (6, 7, 8, 9)  # float32 keeps any 6 digits, and 9 digits identify each float32
 
 
 def load_letor(
@@ -151,7 +151,7 @@ def read_letor(
     progress: Progress | None = None,
     **reading: Any,
 ) -> LetorText:
-    """Parse text as :func:`load_letor` does, without grouping it by query."""
+    """Return parsed text as in :func:`load_letor`, but not grouped by query."""
     threads = effective_threads(n_jobs)
     reader = new_reader(layout=layout, comments=comments, allow_nan=True, **reading)
     sources = as_list(source)
@@ -211,7 +211,7 @@ def feed(
 def _with_mentions(what: str) -> tuple[str | Mention, ...]:
     """Return a message of the native parser, split around the parameter that it mentions.
 
-    Parameters are separate words in it, so quoted text is never mistaken for one.
+    Parameters are separate words in the message, so quoted text is never mistaken for a parameter.
     """
     for name in ("zero_based", "n_features", "missing"):
         before, found, after = what.rpartition(f" {name}=")
@@ -283,7 +283,7 @@ def sparse_features(reader: _core.LetorReader) -> Any:
 
 
 def smaller_layout(n_rows: int, n_columns: int, n_entries: int) -> str:
-    """Return "dense" or "csr", whichever takes less memory; CSR also stores an index per value."""
+    """Return "dense" or "csr", whichever takes less memory; CSR stores an index for each value."""
     return "dense" if n_rows * n_columns <= 2 * n_entries else "csr"
 
 
@@ -423,7 +423,7 @@ def float32_holds(values: Floats) -> bool:
 def _rounded(values: Floats, digits: int) -> Floats:
     """Return non-zero `values` rounded to a number of significant digits."""
     places = digits - 1 - np.floor(np.log10(np.abs(values)))
-    scale = 10.0 ** np.abs(places)  # exact up to 10²²; beyond, a digit may seem to be lost
+    scale = 10.0 ** np.abs(places)  # exact up to 10²²; beyond, digits may wrongly seem lost
     tall = places < 0
     whole = np.rint(np.where(tall, values / scale, values * scale))
     rounded: Floats = np.where(tall, whole * scale, whole / scale)

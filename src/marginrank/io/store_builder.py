@@ -70,7 +70,7 @@ class DocumentBlock(NamedTuple):
     position: NDArray[Any] | None = None
     comments: list[str] | None = None
     feature_names: list[str] | None = None
-    n_given: int | None = None  # entries in the source, including zeros; default: entries of X
+    n_given: int | None = None  # entries in the source with zeros; None for the entries of X
 
 
 class StoreSummary(NamedTuple):
@@ -141,8 +141,9 @@ def build_store(
 ) -> StoreSummary:
     """Write a store with the documents grouped by query, packed if that saves space.
 
-    Documents are spilled to disk beside the store, then written in order. Memory grows with the
-    number of queries, and by 12 bytes per document while documents are sorted by query.
+    Documents are first written to temporary files beside the store, then to the store in order.
+    Memory grows with the number of queries, and by 12 bytes per document while documents are sorted
+    by query.
 
     `group` returns the sizes of the queries given the number of documents, if blocks have no `qid`.
     `layout` is for features that come as CSR; "auto" takes the smaller. With `of_text`, query ids
@@ -156,7 +157,7 @@ def build_store(
             spill = _Spill(arrays, narrow)
             for block in blocks:
                 spill.add(block)
-                del block  # before the next is made
+                del block  # frees memory before the next block is made
             data = spill.data(group, layout, of_text)
             _check_disk_space(data, temporary)
             write_parts(data, temporary, packed=True, grouped=True)
@@ -218,7 +219,7 @@ class _Spill:
 
     def __init__(self, arrays: SpilledArrays, narrow: bool) -> None:
         self._arrays = arrays
-        self._narrow = narrow  # while float32 holds every digit
+        self._narrow = narrow  # True as long as float32 holds every digit
         self._number_of: dict[Any, int] = {}  # number of each query id, by first appearance
         self._ids_dtype: np.dtype[Any] = np.dtype(np.int64)
         self._feature_names: list[str] | None = None
@@ -251,7 +252,7 @@ class _Spill:
             arrays.append_lengths("comments_offsets", np.diff(offsets))
 
     def _add_costs(self, block: DocumentBlock) -> None:
-        """Append costs, which are 1 in blocks without, if any block so far has costs."""
+        """Append costs if any block so far has costs; they are 1 in blocks without costs."""
         if block.cost is None and "cost" not in self._arrays:
             return
         if "cost" not in self._arrays:

@@ -23,7 +23,7 @@ Path = str | os.PathLike[str]
 ROW_GROUP = 1 << 24  # entries of X written at a time
 BATCH = 1 << 21  # entries read at a time
 BUFFER = 1 << 16  # bytes of a column in the file that are read at a time
-COLUMN_BYTES = 1000  # overhead of a column, at least
+COLUMN_BYTES = 1000  # least overhead of a column
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 ENDINGS = (".parquet", *DELIMITERS)
 ONLY_READ = (".feather", ".jsonl")
@@ -39,7 +39,7 @@ def read_frame(path: Path, *, texts: Sequence[str] = ()) -> Any:
     path = os.fspath(path)
     ending = _ending(path, (*ENDINGS, *ONLY_READ))
     with open(path, "rb"):
-        pass  # pyarrow's own message for a missing file is long
+        pass  # raise a short FileNotFoundError: the message of pyarrow is long
     arrow = require("pyarrow", "frames")
     try:
         if ending in (".parquet", ".feather"):
@@ -67,7 +67,7 @@ def read_batches(path: Path) -> Iterator[Any]:
         schema = file.schema_arrow
         empty = True
         n_rows = max(BATCH // max(len(schema.names), 1), 1)
-        for batch in file.iter_batches(n_rows, use_threads=False):  # each would take memory
+        for batch in file.iter_batches(n_rows, use_threads=False):  # every thread would take memory
             empty = False
             yield arrow.Table.from_batches([batch])
         if empty:
@@ -108,9 +108,9 @@ def write_frame(
 ) -> None:
     """Write a data set as a .parquet, .csv or .tsv file, which appears only when it is complete.
 
-    Features without names are called f1, f2, …; weights, if any, sample_weight and query_weight,
-    repeated for each document. Parquet keeps every number and type; in the other formats float32 is
-    read back as float64.
+    Features without names are called f1, f2, …. Columns of weights, if any, are called
+    sample_weight and query_weight, with one value per document. Parquet keeps every number and
+    type; in the other formats float32 is read back as float64.
 
     `label`, `qid` and `comments` are column names; None omits a column.
     """
@@ -133,7 +133,7 @@ def write_frame(
         if count > 1:
             raise ValueError(f"Two columns would be called {name!r}; rename one of them.")
     tables = _tables(data, names, label=label, qid=qid, comments=comments)
-    first = next(tables)  # raises before there is a file
+    first = next(tables)  # raises errors before the file is created
     with atomic_write(path) as file, _writer(ending, file, first.schema, names) as writer:
         for table in chain([first], tables):
             writer.write(table)
@@ -150,7 +150,7 @@ def _weights(data: RankingData) -> dict[str, Floats]:
 
 def _writer(ending: str, file: IO[bytes], schema: Any, features: list[str]) -> Any:
     if ending == ".parquet":
-        # A dictionary of the values of a feature is slow and larger than the values.
+        # Dictionary encoding of a feature is slow, and larger than its values.
         repeated = [name for name in schema.names if name not in set(features)]
         parquet = require("pyarrow.parquet", "frames")
         return parquet.ParquetWriter(file, schema, use_dictionary=repeated)

@@ -20,7 +20,7 @@ Progress = Callable[[int, int], None]
 
 CHUNK = 1 << 24  # bytes of text parsed at a time
 BOM = b"\xef\xbb\xbf"
-INPUT = 1 << 16  # bytes read at a time; Zstandard decompresses all of them at once
+INPUT = 1 << 16  # bytes read at a time, which Zstandard decompresses at once
 DAMAGED = (EOFError, zlib.error, lzma.LZMAError, OSError)  # bz2 raises a bare OSError
 
 
@@ -33,13 +33,13 @@ def as_list(source: Source | Sequence[Source]) -> list[Source]:
 
 
 def name_all(sources: Sequence[Source]) -> str:
-    """Return the text that stands for several sources in messages."""
+    """Return the name of several sources in messages."""
     first = source_name(sources[0])
     return first if len(sources) == 1 else f"{first} with {len(sources) - 1} more"
 
 
 def source_name(source: Source) -> str:
-    """Return the text that stands for a source in messages: its path, "<stdin>" or "<file>"."""
+    """Return the name of a source in messages: its path, "<stdin>" or "<file>"."""
     if isinstance(source, (str, os.PathLike)):
         return "<stdin>" if source == "-" else os.fspath(source)
     return str(getattr(source, "name", "<file>"))
@@ -122,7 +122,7 @@ def _whole_lines(
 
 
 def _chunks(stream: IO[bytes], ahead: bool) -> Iterator[bytes]:
-    """Yield the chunks of a stream; with `ahead`, a thread reads the next one meanwhile."""
+    """Yield the chunks of a stream; with `ahead`, a thread reads the next chunk in advance."""
     if not ahead:
         yield from iter(lambda: stream.read(CHUNK), b"")
         return
@@ -134,7 +134,7 @@ def _chunks(stream: IO[bytes], ahead: bool) -> Iterator[bytes]:
 
 
 def decompressed(path: str, file: IO[bytes]) -> Any:
-    """Return a stream that decompresses `file` as the ending of `path` says, or `file`."""
+    """Return a stream that decompresses `file` if `path` has the ending of a compressed file."""
     ending = _ending(path)
     if ending == ".gz":
         return gzip.open(file)
@@ -143,7 +143,7 @@ def decompressed(path: str, file: IO[bytes]) -> Any:
 
 
 def compressed(path: str, file: IO[bytes]) -> Any:
-    """Return a context manager whose stream compresses to `file` as the ending of `path` says."""
+    """Return a context manager whose stream compresses to `file`, depending on the ending."""
     ending = _ending(path)
     if ending == ".zst":
         compressor = require("zstandard", "zstd").ZstdCompressor(write_checksum=True)
@@ -195,8 +195,7 @@ class _ZstdStream:
 class _Streams:
     """Decompresses concatenated streams; raises EOFError if one is damaged or truncated.
 
-    The standard library ignores anything after the first stream that is not another stream. Here
-    only zeros may follow, as padding.
+    The standard library ignores data after the last stream. Here only zeros may follow, as padding.
     """
 
     def __init__(self, file: IO[bytes], begin: Callable[[], Any]) -> None:

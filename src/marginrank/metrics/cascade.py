@@ -9,7 +9,7 @@ from marginrank.metrics.cumulative_gain import LARGEST_EXPONENT, gains
 from marginrank.metrics.options import check_cutoff, check_real, ranking_metric
 from marginrank.metrics.ranking import Ranking
 
-LARGE = 500  # documents in a group of ties, from which on it is computed on its own
+LARGE = 500  # groups of ties with more documents are computed one by one
 NEGLIGIBLE = 40.0  # positions that a reader reaches with a chance below exp(−40) are ignored
 
 
@@ -99,7 +99,7 @@ def _expected_stops(ranking: Ranking, satisfied: Floats, within: Booleans) -> Fl
         own = group[at]
         joined += 1
         n = groups.sizes[own] - n_able[own] + joined
-        share = np.minimum(position[at] / n, 1.0)  # positions that do not exist yet do not matter
+        share = np.minimum(position[at] / n, 1.0)  # values at positions beyond n are not used
         above = np.where(position[at] > 1, beyond[at - 1], 1.0)
         q = go_on[first_able[own] + joined - 1]
         beyond[at] = (1.0 - share) * beyond[at] + share * q * above

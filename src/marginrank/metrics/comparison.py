@@ -201,7 +201,7 @@ def standard_error(values: Floats) -> float:
 
 def _randomization_test(difference: Floats, n_resamples: int, random_state: Any) -> float:
     """Return the p-value: how often random signs give a sum at least as far from 0."""
-    d = difference[difference != 0]  # the sign of 0 does not matter
+    d = difference[difference != 0]  # random signs do not change 0
     exact = d.size <= np.log2(n_resamples)
     signs: Iterable[NDArray[Any]] = _random_signs(d.size, n_resamples, random_state)
     if exact:

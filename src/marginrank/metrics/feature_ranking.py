@@ -175,7 +175,7 @@ class _ColumnMetric:
         self._metric = partial(order_free(metric), n_jobs=1)  # threads share the columns instead
         if function is pairwise_accuracy and "ties" not in options:
             self._metric = partial(self._metric, ties="half")
-        self(np.zeros(data.n_documents))  # so that errors name labels by their row in y
+        self(np.zeros(data.n_documents))  # raises errors that name labels by their row in y
         # Rows are grouped by query once, not for each column.
         self._grouped = data.queries.grouped
         self._y, self._qid = map(data.queries.grouped, (data.y, data.qid))

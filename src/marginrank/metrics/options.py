@@ -16,11 +16,11 @@ from marginrank._utils.parameters import check_choice
 from marginrank._utils.types import Floats
 from marginrank.metrics.ranking import Ranking
 
-Value = float | Any  # a float, or with per_query=True an array: Any spares users a cast
+Value = float | Any  # a float, or with per_query=True an array; Any avoids casts by users
 
 # Option of every metric that only evaluate_run passes: which documents a run has retrieved.
 RETRIEVED = "_retrieved"
-ROUNDING = 1e-12  # relative; values that differ by less may do so by the order of the rows
+ROUNDING = 1e-12  # relative; the order of the rows may change values by this much
 
 
 class RankingMetric(Protocol):

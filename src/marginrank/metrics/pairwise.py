@@ -113,7 +113,7 @@ def pairs_in_order(
     ties: str = "wrong",
     n_jobs: int | None = None,
 ) -> tuple[Floats, Floats]:
-    """Return, by query, the weight of the pairs in order and the weight of all pairs.
+    """Return, for each query, the weight of the pairs in order and the weight of all pairs.
 
     The ratio of their sums is :func:`pairwise_accuracy`.
     """
@@ -155,8 +155,8 @@ class _Pairs:
 
     def weight_apart(self, n_groups: int) -> Floats:
         """Return, per query, the weight of pairs in order, `n_groups` or more tie groups apart."""
-        # The kernel gets the number of the tie group as the score of a document: documents are
-        # sorted by it already, and scores of very different magnitude stay distinct.
+        # The kernel gets the index of the tie group instead of the score of a document: documents
+        # are sorted by it already, and scores of very different magnitude stay distinct.
         number = self._ties.repeat(np.arange(float(self._ties.sizes.size)))
         apart = Loss("apart", (Piece(1.0, 0.5 - n_groups, 1),))
         return self._pair_set.active_weights(apart, number)

@@ -47,7 +47,7 @@ class Ranking:
     ) -> "Ranking":
         """Return the ranking; with `ordinal`, large integer labels may become their ranks.
 
-        `retrieved` says which documents have a rank; all by default.
+        `retrieved` is a mask of the documents that have a rank; all by default.
         """
         y, scores, qid, group = map(from_device, (y, scores, qid, group))
         threads = effective_threads(n_jobs)
@@ -109,7 +109,7 @@ class Ranking:
         return self.ties.mean(ranked) if self.average_ties else ranked
 
     def descending(self, values: Floats) -> Floats:
-        """Return values in descending order in each query, as an ideal ranking has them."""
+        """Return values in descending order in each query, as in an ideal ranking."""
         return values[_core.rank_documents(values, self.offsets, self.threads)]
 
     def repeat(self, values: NDArray[Scalar]) -> NDArray[Scalar]:

@@ -237,7 +237,7 @@ def _bounds(metric: Metric, documents: _ScoredDocuments, values: Floats) -> tupl
     """
     is_open = documents.is_open
     top = float(documents.y.max()) or 1.0
-    # Documents that were not retrieved enter D alone.
+    # Documents that were not retrieved count in D only.
     beside = documents.qid[is_open]
     extra = np.zeros(beside.size)
     low = _measure(
@@ -253,7 +253,7 @@ def _bounds(metric: Metric, documents: _ScoredDocuments, values: Floats) -> tupl
     )
     high = _measure(metric, documents._replace(y=np.where(is_open, top, documents.y)))
     if split_options(metric)[0] in SHARES:
-        # From N / D with the largest D to the smallest D; any value is possible if both are 0.
+        # The ratio of the largest D to the smallest D; any value is possible if both are 0.
         growth = np.divide(values, low, out=np.full(low.size, np.inf), where=low > 0)
         with np.errstate(invalid="ignore"):
             high = np.where(high > 0, np.minimum(high * growth, 1.0), 0.0)

@@ -46,5 +46,5 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'marginrank.models' has no attribute {name!r}")
     value = getattr(import_module(f"marginrank.models.{_MODULES[name]}"), name)
-    globals()[name] = value  # the next access does not come here
+    globals()[name] = value  # the next access finds it there
     return value

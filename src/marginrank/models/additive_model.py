@@ -154,7 +154,7 @@ class AdditiveModel:
 
 
 def curves_of(knots: Knots, values: Floats) -> list[Curve]:
-    """Return one Curve per feature, from the values at its missing-value column and its knots."""
+    """Return one Curve per feature; `values` are for missing values and at the knots."""
     of_feature = [values[knots.columns(k)] for k in range(knots.n_features)]
     return [
         Curve(knots.of(k).copy(), at[1:].copy(), float(at[0]), bool(knots.categorical[k]))
@@ -195,16 +195,16 @@ def interaction_scores(interactions: Sequence[Interaction], X: Any, threads: int
 
 def contributions(curves: list[Curve], X: Any, interactions: Sequence[Interaction] = ()) -> Floats:
     """Return the terms of each row's score, one column per curve, then one per interaction."""
-    check_no_infinity(X)  # here, because below a column is checked without its number
+    check_no_infinity(X)  # checked here, where errors can name the column
     columns = [scores([curve], X[:, [k]], 1) for k, curve in enumerate(curves)]
     return np.stack([*columns, *(interaction_scores([one], X, 1) for one in interactions)], axis=1)
 
 
 class Importance(NamedTuple):
-    """Importance of each feature, then of each interaction: its variation within queries."""
+    """Importance of each feature, then of each interaction: how much it varies within queries."""
 
     spread: Floats  # within-query standard deviation of each curve and interaction
-    error: Floats  # its standard error, from a bootstrap over queries
+    error: Floats  # standard error of the importance, from a bootstrap over queries
 
 
 def documents_of(

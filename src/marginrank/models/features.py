@@ -38,8 +38,8 @@ def require_features(X: Any, n_features: int | None) -> None:
     """Raise ValueError if the number of features differs from a model's."""
     if n_features not in (None, X.shape[1]):
         raise ValueError(
-            f"the data has {X.shape[1]} features, but the model {n_features}; pass data with the "
-            "features it was trained on."
+            f"the data has {X.shape[1]} features, but the model has {n_features}; pass data with "
+            "the features it was trained on."
         )
 
 

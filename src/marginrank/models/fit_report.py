@@ -12,7 +12,7 @@ from marginrank._utils.types import Floats
 
 
 class StopReason(Enum):
-    """Why a solver stopped; the value is a phrase for people.
+    """Why a solver stopped; the value is a phrase for messages.
 
     Examples
     --------
@@ -87,8 +87,8 @@ class StreamFacts(NamedTuple):
     """Statistics of disk reads, for a fit with X on disk."""
 
     n_parts: int  # parts of X, each with whole queries
-    bytes_read: int  # in all passes
-    pinned_bytes: int  # memory of the parts that were kept after the first pass
+    bytes_read: int  # bytes read in all passes
+    pinned_bytes: int  # memory of the parts that stay in memory after the first pass
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ def unfinished_message(
 ) -> Message | None:
     """Return the convergence warning of several fits, or None.
 
-    `fits` is the noun for them, and `has_tol` whether the user can change `tol`.
+    `fits` is the plural noun in the message. `has_tol` is whether the user can change `tol`.
     """
     if not n_unfinished:
         return None

@@ -97,7 +97,7 @@ def _raw_scores(model: Any, X: Any) -> Any:
     if _is_booster(model, "lightgbm"):
         return _expected_label(model.predict(X))
     if _is_booster(model, "xgboost"):
-        # After early stopping; XGBoost's estimators handle it themselves.
+        # Use the best iteration of early stopping; XGBoost's estimators do this themselves.
         best = model.attr("best_iteration")
         rounds = (0, 0 if best is None else int(best) + 1)
         values = model.inplace_predict(X, iteration_range=rounds, validate_features=False)

@@ -42,7 +42,7 @@ FORMATS = {
     "json": ModelFormat(b"{", json_model.read, json_model.write),
 }
 
-# First bytes of pickles, also of those that joblib compresses, and endings of their names.
+# First bytes of pickles, including pickles compressed by joblib, and endings of their names.
 PICKLE_BEGINNINGS = (b"\x80", b"x\x01", b"x\x5e", b"x\x9c", b"x\xda")
 PICKLE_ENDINGS = (".pkl", ".pickle", ".joblib")
 

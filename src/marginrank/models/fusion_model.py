@@ -19,7 +19,7 @@ from marginrank.data.score_normalization import NORMALIZERS, RetrievedScores, no
 from marginrank.models.json_fields import NOT_SAVED, Fields, format_to_json, parameters_to_json
 
 FORMAT = "marginrank-fusion-model"
-RRF_CONSTANT = 60.0  # of the paper, Elasticsearch and OpenSearch
+RRF_CONSTANT = 60.0  # as in the paper, Elasticsearch and OpenSearch
 SUM_TOLERANCE = 1e-6
 # A feature of a query by name, for each query: {"q1": {"length": 3}}.
 QueryFeatures = Mapping[str, Mapping[str, float]]
@@ -174,7 +174,7 @@ def signal_scores(
     rrf_constant: float = RRF_CONSTANT,
     depth: int = 100,
 ) -> Floats:
-    """Return the normalized scores of each signal, a column each, in document order.
+    """Return the normalized scores, one column per signal, in document order.
 
     `data` comes from :meth:`~marginrank.RankingData.from_runs`.
     """

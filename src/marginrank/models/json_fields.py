@@ -39,7 +39,7 @@ def _list_of(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, list) and all(map(check, value))
 
 
-# Kinds of values, as messages call them.
+# Checks of values, by the name of the kind of value in messages.
 CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "a string": lambda value: isinstance(value, str),
     "a boolean": lambda value: isinstance(value, bool),
@@ -85,7 +85,7 @@ class Fields:
         return cls(path, fields)
 
     def inside(self, fields: dict[str, Any], place: str = "") -> "Fields":
-        """Return the fields of a nested object; error messages end with its `place`."""
+        """Return the fields of a nested object; `place` is its position in error messages."""
         return Fields(self.path, fields, self._error, place)
 
     def damaged(self, what: str) -> ValueError:
@@ -172,7 +172,7 @@ class Fields:
             known = set(columns) == set(kind._fields)
         except (KeyError, TypeError, ValueError) as error:
             raise self.damaged(f"'history' is not a table ({error})") from error
-        # It is only a log, so columns of another version are not an error.
+        # The history is only a log, so columns of another version are not an error.
         return [kind(**row) for row in rows] if known else []
 
 

@@ -165,7 +165,7 @@ def _read_curve(fields: Fields) -> Curve:
         for name in ("knots", "values")
     )
     if knots.size != values.size or not _is_axis(knots, categorical):
-        raise fields.damaged(f"'values' is not one value at each of 1 to {MOST_KNOTS} rising knots")
+        raise fields.damaged(f"'values' must be values at 1 to {MOST_KNOTS} ascending 'knots'")
     texts = fields.get("categories", "a list of strings", optional=True)
     return Curve(
         knots=knots,
@@ -184,7 +184,7 @@ def _read_interaction(fields: Fields, n_features: int) -> Interaction:
     axes = fields.list_of(2, "knots", "a list of lists of finite numbers")
     first, second = (np.array(axis, dtype=np.float64) for axis in axes)
     if not (_is_axis(first, in_a) and _is_axis(second, in_b)):
-        raise fields.damaged(f"'knots' is not two lists of 1 to {MOST_KNOTS} rising knots")
+        raise fields.damaged(f"'knots' must be two lists of 1 to {MOST_KNOTS} ascending numbers")
     rows = fields.list_of(first.size + 1, "values", "a list of lists of finite numbers")
     if any(len(row) != second.size + 1 for row in rows):
         raise fields.damaged(f"'values' has a row that does not have {second.size + 1} entries")

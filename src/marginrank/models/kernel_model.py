@@ -36,7 +36,7 @@ HEADER = "marginrank"  # the array that identifies these files among .npz files
 KERNEL_OPTIONS = frozenset(["gamma", "degree", "coef0"])
 KERNEL_PARAMETERS = KERNEL_OPTIONS | {"kernel", "n_components"}
 
-# Errors of NumPy and zipfile for damaged files; an absurd shape raises MemoryError.
+# Errors of NumPy and zipfile for damaged files; a huge shape raises MemoryError.
 UNREADABLE = (
     ValueError,
     KeyError,

@@ -67,7 +67,7 @@ class Landmarks:
     """The training documents z in a model's score Σ weight · k(x, z), and their kernel k."""
 
     kernel: Kernel
-    rows: Integers  # in the training data
+    rows: Integers  # row numbers in the training data
     documents: Any  # dense or CSR; None for a precomputed kernel, where rows are columns of X
     scale: Floats | None = None  # divisors of the features before the kernel is evaluated
 
@@ -83,7 +83,7 @@ class Landmarks:
 
     @cached_property
     def seen(self) -> Any:
-        """The landmark documents, centered and divided by the scale, as the kernel takes them."""
+        """The landmark documents, centered and divided by the scale: arguments of the kernel."""
         return self._as_seen(self.documents)
 
     def _as_seen(self, X: Any) -> Any:

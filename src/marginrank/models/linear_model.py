@@ -16,7 +16,7 @@ from marginrank.models.fit_report import FitReport
 
 @dataclass(frozen=True)
 class LostFunction:
-    """Placeholder for a callable parameter of a saved model; fits that call it raise ValueError."""
+    """Placeholder for a callable parameter of a saved model; a call raises ValueError."""
 
     parameter: str
     name: str

@@ -41,13 +41,13 @@ NORMALIZATIONS = ("none", "pairs", "query")
 PAIR_COSTS = ("gain", "ndcg")
 MARGINS = ("unit", "label", "gain")
 SCALES = ("standard", "range", "query")
-NO_SCALE = "none"  # None, on the command line
-LEAST_SCALE, MOST_SCALE = 1e-150, 1e150  # their squares do not under- or overflow
+NO_SCALE = "none"  # text for None on the command line
+LEAST_SCALE, MOST_SCALE = 1e-150, 1e150  # squares of scales do not under- or overflow
 LEARNING_RATES = ("auto", "inverse", "constant")
 METHODS = ("query", "pair")
 NO_FLOAT64 = "mps"  # a device without double precision
 VARIANTS = ("plain", "short", "away", "pairwise")
-# Values that searches try.
+# Values that searches try by default.
 SMOOTHNESS_TRIED = (0.03, 3.0)
 BINS_TRIED = 32
 ADDITIVE_TRIED = "pairs"  # normalization of additive models
@@ -244,7 +244,7 @@ MAX_ITER = Parameter(integer(at_least=1), "Maximum number of iterations.", OPTIM
 RANDOM_STATE = Parameter(
     integer(at_least=0, at_most=LARGEST_SEED), "Seed of random samples and orders.", OPTIMIZATION
 )
-# No flag here, because commands without a learner have threads as well.
+# The flag is declared elsewhere, because commands without a learner also have it.
 N_JOBS = Parameter(
     accepted_by(_check_threads, int),
     "Number of threads; all by default.",
@@ -405,7 +405,7 @@ class OnlineDeclaration:
     n_jobs: int | None = N_JOBS.field(None)
 
 
-# Parameters of estimators that fits do not have, with their defaults.
+# Parameters of estimators that are not parameters of fits, with their defaults.
 _BATCH_ONLY = {"random_state": 0, "verbose": 0, "warm_start": False}
 _ONLINE_ONLY = {"random_state": 0, "verbose": 0}
 ESTIMATOR_ONLY: dict[str, dict[str, Any]] = {

@@ -20,7 +20,7 @@ SOLR_CLASS = "org.apache.solr.ltr.model.LinearModel"
 SOLR_NORMALIZERS = {"StandardNormalizer": ("std",), "MinMaxNormalizer": ("max", "min")}
 PLUGIN_TYPE = "model/linear"
 PLUGIN_NORMALIZERS = {"standard": ("standard_deviation",), "min_max": ("maximum", "minimum")}
-MOST_INDICES = 1 << 24  # features without names: a small file must not allocate gigabytes
+MOST_INDICES = 1 << 24  # limit on features without names: a small file must not allocate gigabytes
 INDEX = re.compile(r"f([1-9]\d{0,8})", re.ASCII)  # names of unnamed features in exports
 
 
@@ -82,7 +82,7 @@ def read_plugin(path: str) -> LinearModel:
     if model is None:
         _fail(path, f"its type is not {PLUGIN_TYPE}")
     weights = model.get("definition")
-    if isinstance(weights, str):  # as the plugin returns it
+    if isinstance(weights, str):  # the form that the plugin returns
         weights = parse_object(path, weights.encode())
     normalizers = model.get("feature_normalizers") or {}
     if not isinstance(weights, dict) or not isinstance(normalizers, dict):

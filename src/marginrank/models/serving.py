@@ -280,7 +280,7 @@ def _rows(batch: Any) -> NDArray[Any]:
         raise ValueError("the columns of the Arrow data have no common type; cast them.") from error
     if rows.dtype in (np.float32, np.float64):
         return rows
-    # Not from the tensor: with signed columns next to it, Arrow makes large uint64 negative.
+    # Not to_tensor: if other columns are signed, Arrow makes large uint64 values negative.
     return np.stack([column.to_numpy() for column in batch.columns], axis=1).astype(np.float64)
 
 

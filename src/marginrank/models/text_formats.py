@@ -98,7 +98,7 @@ def shorten(text: str) -> str:
 
 
 def _format_weight(value: float) -> str:
-    text = f"{value:.16g}"  # as LIBLINEAR writes it, unless that does not read back exactly
+    text = f"{value:.16g}"  # the format of LIBLINEAR, if it is exact
     return text if float(text) == value else f"{value:.17g}"
 
 
