@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from marginrank.models.additive_model import AdditiveModel
     from marginrank.models.fit_report import FitReport
-    from marginrank.models.foreign import foreign_scores
+    from marginrank.models.foreign import foreign_reasons, foreign_scores
     from marginrank.models.formats import is_model, read_any_model, read_model, write_model
     from marginrank.models.fusion_model import FusionModel
     from marginrank.models.kernel_model import KernelModel
@@ -21,6 +21,7 @@ __all__ = [
     "FusionModel",
     "KernelModel",
     "LinearModel",
+    "foreign_reasons",
     "foreign_scores",
     "is_model",
     "read_any_model",
@@ -34,6 +35,7 @@ _MODULES = {
     "FusionModel": "fusion_model",
     "KernelModel": "kernel_model",
     "LinearModel": "linear_model",
+    "foreign_reasons": "foreign",
     "foreign_scores": "foreign",
     "is_model": "formats",
     "read_any_model": "formats",

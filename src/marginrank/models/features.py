@@ -1,5 +1,6 @@
 """Checks of the documents that models score, and explanations of scores."""
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -69,6 +70,27 @@ def reasons_by_feature(
         for k, difference in enumerate(differences)
     ]
     return sorted(reasons, key=lambda reason: -abs(reason.difference))
+
+
+def largest_reasons(reasons: Sequence[Reason], top: int) -> tuple[list[Reason], int, float]:
+    """Return the largest contributions, the number of others that are not zero, and their sum."""
+    used = sorted((r for r in reasons if r.difference), key=lambda r: -abs(r.difference))
+    others = used[top:]
+    return used[:top], len(others), math.fsum(reason.difference for reason in others)
+
+
+def values_text(value: float | tuple[float, ...]) -> str:
+    """Return the value of a feature, or of a pair of features, as short text.
+
+    Examples
+    --------
+    >>> from marginrank.models.features import values_text
+    >>> values_text(1234.5678), values_text(float("nan")), values_text((0.5, 2.0))
+    ('1235', 'missing', '(0.5, 2)')
+    """
+    if isinstance(value, tuple):
+        return f"({', '.join(map(values_text, value))})"
+    return "missing" if math.isnan(value) else f"{value:.4g}"
 
 
 def _labels_of(document: Any) -> list[str] | None:

@@ -115,7 +115,8 @@ class KernelModel:
                 f"kernel={function!r} has no exact contributions by feature; use a linear kernel, "
                 "RankSVM or AdditiveRankSVM to explain scores."
             )
-        return reasons_by_feature(X, ((X[0] - X[1]) * weights).tolist(), self.feature_names)
+        first, second = X.astype(np.float64)
+        return reasons_by_feature(X, ((first - second) * weights).tolist(), self.feature_names)
 
     def compared(self) -> Landmarks:
         """Return the Landmarks object, which evaluates the kernel."""

@@ -6,6 +6,7 @@ own: ``plt.style.use("marginrank.plots.marginrank")``.
 
 from marginrank.plots.additive import plot_additive
 from marginrank.plots.bars import plot_feature_ranking, plot_weights
+from marginrank.plots.explanations import plot_explanation
 from marginrank.plots.lines import (
     plot_learning_curve,
     plot_path,
@@ -15,6 +16,7 @@ from marginrank.plots.lines import (
 
 __all__ = [
     "plot_additive",
+    "plot_explanation",
     "plot_feature_ranking",
     "plot_learning_curve",
     "plot_path",
