@@ -5,9 +5,20 @@ import pytest
 import scipy.sparse as sp
 from helpers.tables import each
 
-from marginrank import AdditiveRankSVM, RankingData, RankSVM, RankSVMCV, SparseRankSVM, _core
+from marginrank import (
+    AdditiveRankSVM,
+    AdditiveRankSVMCV,
+    RankingData,
+    RankSVM,
+    RankSVMCV,
+    SGDRankSVM,
+    SparseRankSVM,
+    _core,
+    load_model,
+)
 from marginrank.data.positions import POOLED
 from marginrank.fit.positions import POSITION_RIDGE
+from marginrank.metrics import pairwise_accuracy
 from marginrank.operators.native import as_native
 
 RNG = np.random.default_rng(0)
@@ -119,7 +130,12 @@ def test_sparse_models_keep_the_effects_beside_the_weights():
     assert chosen.C_ == SparseRankSVM().fit(X, CLICKS, qid=QID).C_
 
 
-def test_additive_models_have_the_positions_as_one_more_category():
+def test_additive_models_have_the_positions_as_one_more_category(monkeypatch):
+    eased = AdditiveRankSVM(C=5.0, tol=1e-10).fit(X, CLICKS, qid=QID, position=POSITION)
+    monkeypatch.setattr("marginrank.additive.fit.POSITION_RIDGE", 1.0)  # as of a category
+    held = AdditiveRankSVM(C=5.0, tol=1e-10).fit(X, CLICKS, qid=QID, position=POSITION)
+    assert eased.objective_ < held.objective_
+    assert np.ptp(eased.position_effect_) > np.ptp(held.position_effect_)
     options = {"C": 5.0, "smoothness": 0.05, "tol": 1e-10, "interactions": 1}
     model = AdditiveRankSVM(**options).fit(X, CLICKS, qid=QID, position=POSITION, context=DEVICE)
     cell = (DEVICE == "phone") * SHOWN + POSITION - 1
@@ -152,6 +168,66 @@ def test_a_search_scores_clicks_with_the_effects_of_their_positions():
     )
     assert found.position_effect_.shape == (SHOWN,)
     assert found.coef_.shape == (FEATURES,)
+
+
+def test_an_additive_search_scores_clicks_with_the_effects_of_their_positions():
+    place = np.where(QID >= 45, POSITION + 1, POSITION)  # the fold has not seen position 9
+    train, test = np.flatnonzero(QID < 45), np.flatnonzero(QID >= 45)
+    options = {"smoothness": 1.0, "tol": 1e-6}
+    search = AdditiveRankSVMCV(
+        Cs=[3.0], **options, cv=[(train, test)], scoring="pairwise_accuracy", refit=False
+    )
+    for context in (None, DEVICE):
+        found = search.fit(X, CLICKS, qid=QID, position=place, context=context)
+        of = {} if context is None else {"context": context[train]}
+        model = AdditiveRankSVM(C=3.0, normalization="pairs", **options)
+        model.fit(X[train], CLICKS[train], qid=QID[train], position=place[train], **of)
+        table = np.hstack([np.atleast_2d(model.position_effect_), [[0.0]] * (1 if not of else 2)])
+        row = np.zeros(N, dtype=int) if context is None else (context == "phone").astype(int)
+        scores = model.predict(X[test]) + table[row[test], place[test] - 1]
+        expected = pairwise_accuracy(CLICKS[test], scores, qid=QID[test])
+        assert found.best_score_ == pytest.approx(expected, abs=2e-3)
+        plain = pairwise_accuracy(CLICKS[test], model.predict(X[test]), qid=QID[test])
+        assert expected != plain
+
+
+def test_online_fits_learn_the_effects_in_the_same_objective():
+    given = {"qid": QID, "position": POSITION}
+    exact = RankSVM(C=1e-3, tol=1e-10).fit(X, CLICKS, **given)
+    online = SGDRankSVM(C=1e-3, tol=1e-4).fit(X, CLICKS, **given)
+    assert online.objective_ <= exact.objective_ * 1.001
+    assert online.objective_ - exact.objective_ <= online.gap_
+    effects = [model.position_effect_ - model.position_effect_.mean() for model in (online, exact)]
+    np.testing.assert_allclose(*effects, atol=0.02)
+    assert online.coef_.shape == (FEATURES,)
+    scaled = SGDRankSVM(C=0.1, scale="standard", early_stopping=True).fit(X, CLICKS, **given)
+    assert scaled.coef_.shape == scaled.scale_.shape == (FEATURES,)
+    assert scaled.position_effect_[0] > scaled.position_effect_[-1]
+    np.testing.assert_allclose(scaled.predict(X), X @ scaled.coef_)
+
+
+def test_a_stream_of_sessions_continues_with_the_effects(tmp_path):
+    model, parts = SGDRankSVM(C=0.1), np.array_split(np.arange(SESSIONS), 6)
+    for number, part in enumerate(parts):
+        rows = np.isin(QID, part)
+        place = np.where(POSITION == 8, 30, POSITION) if number else np.minimum(POSITION, 3)
+        if number == 0:  # only three positions so far, one document at each
+            rows &= POSITION <= 3
+        model.partial_fit(X[rows], CLICKS[rows], qid=QID[rows], position=place[rows])
+        assert model.position_effect_.size == (POOLED if number else 3)
+    assert np.isnan(model.position_effect_[7:-1]).all()
+    assert model.position_effect_[0] > model.position_effect_[-1]
+    with pytest.raises(ValueError, match="earlier data had positions, but these data have none"):
+        model.partial_fit(X, CLICKS, qid=QID)
+    model.save(tmp_path / "m.json")
+    loaded = load_model(tmp_path / "m.json")
+    np.testing.assert_array_equal(loaded.coef_, model.coef_)
+    assert loaded.partial_fit(X, CLICKS, qid=QID, position=POSITION).position_effect_.size == 8
+    plain = SGDRankSVM(C=0.1).partial_fit(X, CLICKS, qid=QID)
+    with pytest.raises(ValueError, match="earlier data had no positions, but these data have"):
+        plain.partial_fit(X, CLICKS, qid=QID, position=POSITION)
+    with pytest.raises(ValueError, match="SGDRankSVM does not support context"):
+        SGDRankSVM().fit(RankingData(X, CLICKS, QID, position=POSITION, context=DEVICE))
 
 
 def test_a_store_and_a_frame_keep_positions(tmp_path):
@@ -188,13 +264,11 @@ def test_wrong_positions_are_named(given, message):
 
 
 def test_fits_without_position_effects_say_so(tmp_path):
-    from marginrank import AdditiveRankSVMCV, KernelRankSVM, SGDRankSVM, linear_path
+    from marginrank import KernelRankSVM, linear_path
 
     data = RankingData(X, CLICKS, QID, position=POSITION)
     for fit in (
         KernelRankSVM().fit,
-        SGDRankSVM().fit,
-        AdditiveRankSVMCV().fit,
         linear_path,
         RankSVM(C=0.1).fit(X, CLICKS, qid=QID).coef_stderr,
     ):

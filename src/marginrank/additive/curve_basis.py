@@ -171,6 +171,13 @@ class CurveShapes:
             n_steps[k] = blocks[k].variances.size
         return cls(blocks, n_steps, deviations)
 
+    def with_ridge(self, feature: int, ridge: float) -> "CurveShapes":
+        """Return the same shapes, with ½ ridge ‖b‖² as the penalty of a categorical feature."""
+        blocks = list(self.blocks)
+        functions, variances = blocks[feature]
+        blocks[feature] = BasisBlock(functions / ridge**0.5, variances / ridge)
+        return replace(self, blocks=blocks)
+
     def sizes(self, smoothness: float, scale: Floats | None = None) -> Floats:
         """Return the scale of each basis function: 0 if nonlinear and smoothness is infinite."""
         counts = np.array([block.variances.size for block in self.blocks])

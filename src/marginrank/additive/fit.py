@@ -27,7 +27,7 @@ from marginrank.fit.linear import (
     require_pairs,
     solve_in_rounds,
 )
-from marginrank.fit.positions import PositionTerm
+from marginrank.fit.positions import POSITION_RIDGE, PositionTerm
 from marginrank.fit.rounds import Solution
 from marginrank.fit.scaling import Scale, find_scale, values_of
 from marginrank.models.additive_model import AdditiveModel, curves_of
@@ -305,6 +305,8 @@ def lay_out(data: RankingData, parameters: AdditiveParameters) -> Layout:
     if positions.codes is not None:
         knots, codes = with_category(knots, codes, positions.codes.codes, "position")
     hats, shapes = HatMatrix.of(codes, knots.starts), CurveShapes.of(knots, codes)
+    if positions.codes is not None:
+        shapes = shapes.with_ridge(positions.n_features, POSITION_RIDGE)
     return Layout(hats, knots, shapes, positions.scaled_features(scale), signs, positions)
 
 

@@ -17,8 +17,8 @@ from marginrank._utils.types import Floats, Integers
 from marginrank.additive.fit import AdditiveParameters, AdditiveProblem, Layout, lay_out
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.linear import preferences_of
-from marginrank.fit.positions import check_no_positions
-from marginrank.models.additive_model import scores
+from marginrank.fit.positions import effects_on_clicks
+from marginrank.models.additive_model import AdditiveModel, scores
 from marginrank.models.fit_report import FitReport, StopReason
 from marginrank.selection.folds import cost_by_label, rows_of
 from marginrank.selection.learner import PathLearner, PathModel
@@ -46,7 +46,6 @@ class AdditiveLearner(PathLearner):
         *,
         seed: int = 0,
     ) -> Iterator[PathModel]:
-        check_no_positions(data, "AdditiveRankSVMCV")
         cost, margin = (
             cost_by_label(value, data.y) for value in (parameters.pair_cost, parameters.margin)
         )
@@ -74,9 +73,13 @@ class AdditiveLearner(PathLearner):
         powers = np.arange(n_points) - n_points // 2
         return np.array([float(f"{middle * 10.0**k:.4g}") for k in powers])  # short to print
 
-    def predict(self, data: RankingData, model: Any, rows: Integers | None, threads: int) -> Floats:
-        scores: Floats = model(data.X if rows is None else data.X[rows], threads=threads)
-        return scores
+    def predict(
+        self, data: RankingData, model: AdditiveModel, rows: Integers | None, threads: int
+    ) -> Floats:
+        """Return the scores of the curves, plus the effects of positions on clicks."""
+        X = data.X if rows is None else data.X[rows]
+        own = scores(model.curves, X, threads, model.interactions)
+        return own + effects_on_clicks(data, model.report, rows)
 
     def _part(
         self, data: RankingData, parameters: AdditiveParameters, rows: Integers | None
@@ -114,8 +117,8 @@ class FoldCurves:
 
     def along(
         self, parameters: AdditiveParameters, Cs: Floats, seed: int
-    ) -> Iterator[tuple[FitReport, Any]]:
-        """Yield the report and the scoring function of the model for each C."""
+    ) -> Iterator[tuple[FitReport, AdditiveModel]]:
+        """Yield the report and the model for each C."""
         smoothness = parameters.smoothness_for(self.data.n_features)
         problem = self.layout.problem(smoothness)
         sizes = self.layout.sizes(smoothness)
@@ -132,7 +135,7 @@ class FoldCurves:
 
     def _fit(
         self, problem: AdditiveProblem, parameters: AdditiveParameters, seed: int, *, alone: bool
-    ) -> tuple[FitReport, Any]:
+    ) -> tuple[FitReport, AdditiveModel]:
         """Fit one model; unless `alone`, warm-start it and keep its weights for the next fit."""
         C, start = parameters.C, None
         objective = problem.objective(self.train, parameters)
@@ -154,5 +157,4 @@ class FoldCurves:
             known = results[0].curvature
             self.found[C] = w
             self.curvature = None if known is None else known.scaled(1.0 / C)
-        model = problem.model(w, report, parameters)
-        return report, partial(scores, model.curves, interactions=model.interactions)
+        return report, problem.model(w, report, parameters)

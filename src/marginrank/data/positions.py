@@ -69,10 +69,15 @@ def _contexts(context: ArrayLike, n: int) -> NDArray[Any]:
     return values
 
 
-def position_codes(position: Integers, context: NDArray[Any] | None) -> PositionCodes:
-    """Return the cells of positions that were checked; positions from the 20th on are pooled."""
+def position_codes(
+    position: Integers, context: NDArray[Any] | None, n_positions: int | None = None
+) -> PositionCodes:
+    """Return the cells of positions that were checked; positions from the 20th on are pooled.
+
+    Without `n_positions`, there are as many as in the data, after pooling.
+    """
     pooled = np.minimum(position, POOLED) - 1
-    n_positions = int(pooled.max()) + 1
+    n_positions = n_positions or int(pooled.max()) + 1
     contexts = None
     if context is not None:
         contexts, of_document = np.unique(context, return_inverse=True)

@@ -24,7 +24,12 @@ from marginrank.estimators.input import (
     training_data,
 )
 from marginrank.fit.online import fit_online, stalled_message
-from marginrank.fit.online_learner import Learner, OnlineParameters, step_problem
+from marginrank.fit.online_learner import (
+    Learner,
+    OnlineParameters,
+    shown_positions,
+    step_problem,
+)
 from marginrank.fit.scaling import scale_of_part
 from marginrank.io.chunks import CHUNK_DOCUMENTS, ChunkSource
 from marginrank.models import LinearModel
@@ -98,6 +103,8 @@ class SGDRankSVM(LinearRanker):
         Number of passes and of steps, including `partial_fit`.
     history_ : list of Pass
         One entry per pass: seconds, objective, validation metric and more; after :meth:`fit`.
+    position_effect_ : ndarray of shape (n_positions,)
+        As in :class:`~marginrank.RankSVM`, if `position` was given.
     n_pairs_ : int
         Number of pairs in the data; after `partial_fit`, in all data so far.
 
@@ -172,6 +179,7 @@ class SGDRankSVM(LinearRanker):
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
         propensity: ArrayLike | None = None,
+        position: ArrayLike | None = None,
         pairs: Any = None,
         pair_weight: ArrayLike | None = None,
         pair_margin: ArrayLike | None = None,
@@ -188,7 +196,8 @@ class SGDRankSVM(LinearRanker):
             The documents, as in :meth:`RankSVM.fit`. A store is mapped into memory; paths of LETOR
             text are read in chunks in each pass, so neither needs to fit in memory. On text,
             objectives of the history are estimates from the losses of the steps.
-        y, qid, group, sample_weight, query_weight, propensity, pairs, pair_weight, pair_margin
+        y, qid, group, sample_weight, query_weight, propensity, position, pairs, pair_weight, \
+pair_margin
             As in :meth:`RankSVM.fit`.
         eval_set : [(X, y)] or [RankingData], optional
             Validation data to measure `scoring` on after each pass, as in LightGBM and XGBoost.
@@ -209,7 +218,7 @@ class SGDRankSVM(LinearRanker):
             eval_set, eval_qid, eval_group, n_jobs=self.n_jobs, make=training_data
         )
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
-        given = {"y": y, "qid": qid, "group": group, **weights}
+        given = {"y": y, "qid": qid, "group": group, "position": position, **weights}
         of_pairs = {
             "pairs": pairs,
             "pair_weight": pair_weight,
@@ -254,6 +263,7 @@ class SGDRankSVM(LinearRanker):
         query_weight: ArrayLike | None = None,
         n_pairs_total: float | None = None,
         propensity: ArrayLike | None = None,
+        position: ArrayLike | None = None,
         pairs: Any = None,
         pair_weight: ArrayLike | None = None,
         pair_margin: ArrayLike | None = None,
@@ -269,6 +279,10 @@ class SGDRankSVM(LinearRanker):
             weight of the regularizer per pair, is 1 / (C · n_pairs_total). By default it is
             1 / (C · pairs so far), so the objective is always that of RankSVM on the data so far;
             repeated data count again. With other normalizations, λ is 1 / C.
+        position : array-like of shape (n_documents,), optional
+            As in :meth:`fit`. All parts of a stream have positions, or none: the effects are
+            updated with the weights, and ``position_effect_`` is that of all data so far. They are
+            not part of the model, so they start at 0 again if the model was loaded from a file.
         propensity, pairs, pair_weight, pair_margin
             As in :meth:`fit`; pairs are rows of this X.
 
@@ -284,7 +298,8 @@ class SGDRankSVM(LinearRanker):
         if coef is not None:
             check_features_of_fit(self, X)
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
-        data = self._labelled_data(X, {"y": y, "qid": qid, "group": group, **weights}, pairs)
+        given = {"y": y, "qid": qid, "group": group, "position": position, **weights}
+        data = self._labelled_data(X, given, pairs)
         options = pair_options(data, pairs, pair_weight, pair_margin, propensity)
         problem = step_problem(data, parameters, **options)
         n_iter = n_pairs = 0
@@ -292,9 +307,12 @@ class SGDRankSVM(LinearRanker):
             learner, n_iter, n_pairs = self._learner, self.n_iter_, self.n_pairs_
         else:
             scale = scale_of_part(self.scale, data.n_features) if coef is None else self.scale_
-            learner = Learner(data.n_features, check_seed(self.random_state), coef, scale)
+            seed = check_seed(self.random_state)
+            learner = Learner(data.n_features, seed, coef, scale, shown_positions(data))
+        learner.expect(data)
         learner.learn(problem, parameters, total=total)
-        self.coef_ = learner.coef(parameters, total=total)
+        self.coef_, effects = learner.separate(learner.coef(parameters, total=total))
+        self.__dict__.update({f"{name}_": value for name, value in effects.items()})
         self._learner, self.scale_ = learner, learner.scale
         if coef is None:
             self.__dict__.update(features_of(data))

@@ -19,6 +19,7 @@ from marginrank.fit.online_learner import (
     Learner,
     OnlineParameters,
     contents,
+    design_of,
     step_problem,
     value_and_gradient,
 )
@@ -80,7 +81,7 @@ def fit_online(
     given: dict[str, Any] = {"pairs": pairs, "propensity": propensity}
     found = found or contents(chunks, parameters, held_out, **given)
     check_same_features(validation, found.n_features)
-    learner = Learner(found.n_features, seed, scale=values_of(found.scale))
+    learner = Learner(found.n_features, seed, scale=values_of(found.scale), shown=found.shown)
 
     def make_problems() -> Iterator[StepProblem]:
         for data in chunks():
@@ -93,7 +94,7 @@ def fit_online(
 
     def evaluate(w: Floats) -> _Evaluation:
         value, gradient = value_and_gradient(problems(), parameters, found, w)
-        scaled = gradient if found.scale is None else gradient / found.scale.values
+        scaled = gradient if found.divisors is None else gradient / found.divisors
         gap = 0.5 * float(scaled @ scaled)
         promised = learner.sgd.promised_gain(gradient) / found.pair_scale(parameters)
         return _Evaluation(value, gap, min(promised, gap))
@@ -119,10 +120,11 @@ def fit_online(
 def _model(
     w: Floats, parameters: OnlineParameters, report: FitReport, learner: Learner
 ) -> LinearModel:
+    coef, effects = learner.separate(w)
     return LinearModel(
-        coef=w,
+        coef=coef,
         parameters=recorded_parameters("SGDRankSVM", parameters),
-        report=report,
+        report=replace(report, **effects),
         estimator="SGDRankSVM",
         counts={"n_iter": report.n_iter, "n_pairs": report.n_pairs, "t": learner.sgd.steps},
         scale=learner.scale,
@@ -151,7 +153,7 @@ class _Validator:
 
     def __init__(self, data: RankingData, scoring: str, queries: Booleans | None = None) -> None:
         self._metric = order_free(get_metric(scoring))
-        self._matrix = data.matrix
+        self._matrix = design_of(data)
         qid = data.qid
         self._rows = np.arange(qid.size) if queries is None else np.flatnonzero(queries[qid])
         self._y, self._qid = data.y[self._rows], qid[self._rows]
@@ -162,8 +164,8 @@ class _Validator:
         return not np.isnan(self._measure(np.zeros(self._y.size)))
 
     def measure(self, w: Floats, threads: int) -> float:
-        """Return the metric of the scores Xw."""
-        return self._measure(self._matrix.dot(w, self._rows, threads))
+        """Return the metric of the scores Xw, plus the effects of positions if there are any."""
+        return self._measure(self._matrix.dot(w[: self._matrix.n_columns], self._rows, threads))
 
     def _measure(self, scores: Floats) -> float:
         return float(self._metric(self._y, scores, qid=self._qid))

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from marginrank import _core
 from marginrank._utils.memory import require_vectors
 from marginrank._utils.parameters import Mention, ParameterError, calling, check_parameters, given
 from marginrank._utils.threads import effective_threads, serial_blas
@@ -13,12 +14,13 @@ from marginrank._utils.types import Booleans, Floats
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.inputs import Preferences, choose_pairs, no_pairs, no_weight
-from marginrank.fit.positions import check_no_positions
-from marginrank.fit.scaling import Scale, ScaleSearch
+from marginrank.fit.positions import POSITION_RIDGE, PositionTerm
+from marginrank.fit.scaling import Scale, ScaleSearch, values_of
 from marginrank.metrics import get_metric
 from marginrank.models.parameters import OnlineDeclaration
 from marginrank.objective.losses import get_loss
 from marginrank.objective.pair_sets import check_C
+from marginrank.operators.native import NativeMatrix, native_matrix
 from marginrank.solvers.stochastic.sgd import Rate, Schedule, Sgd, StepProblem, automatic_rate
 
 Chunks = Callable[[], Iterable[RankingData]]
@@ -61,7 +63,6 @@ def _step_pairs(
     propensity: Floats | None,
 ) -> Preferences:
     """Return the pairs of `data`, with the weight of each query, and the loss."""
-    check_no_positions(data, "SGDRankSVM")
     chosen, loss = choose_pairs(
         data,
         get_loss(parameters.loss),
@@ -89,7 +90,32 @@ def step_problem(
     pair_set, loss = _step_pairs(data, parameters, pairs, propensity)
     if held_out is not None:
         pair_set = pair_set.without(held_out)
-    return StepProblem(data.matrix, pair_set, loss)
+    return StepProblem(design_of(data), pair_set, loss)
+
+
+def design_of(data: RankingData) -> _core.Matrix:
+    """Return X, with one column per position behind it if the data have positions."""
+    term = PositionTerm.of_part(data)
+    if term.codes is None:
+        return data.matrix
+    return cast(NativeMatrix, term.beside(native_matrix(data))).view
+
+
+def shown_positions(data: RankingData, earlier: Booleans | None = None) -> Booleans | None:
+    """Return whether each position occurs in data or in earlier data; None without positions."""
+    codes = PositionTerm.of_part(data).codes
+    if codes is None:
+        return earlier
+    shown = np.bincount(codes.codes, minlength=codes.width) > 0
+    return shown if earlier is None else shown | earlier
+
+
+def divisors_of(scale: Floats | None, n_features: int, shown: Booleans | None) -> Floats | None:
+    """Return the divisors of the features, and behind them the divisors of positions, if any."""
+    if shown is None:
+        return scale
+    features = np.ones(n_features) if scale is None else scale
+    return np.concatenate([features, np.full(shown.size, POSITION_RIDGE**0.5)])
 
 
 class Contents(NamedTuple):
@@ -101,6 +127,12 @@ class Contents(NamedTuple):
     n_pairs: int
     weight: float  # total weight of the training pairs
     scale: Scale | None = None  # scale of the features
+    shown: Booleans | None = None  # positions that occur, if the data have positions
+
+    @property
+    def divisors(self) -> Floats | None:
+        """The divisors σ of features and positions, or None."""
+        return divisors_of(values_of(self.scale), self.n_features, self.shown)
 
     def loss_scale(self, parameters: OnlineParameters) -> float:
         """Return the factor by which the objective multiplies the loss summed over pairs."""
@@ -125,9 +157,11 @@ def contents(
     """
     search = ScaleSearch(parameters.scale)
     n_documents, n_queries, n_features, n_pairs, weight = 0, 0, 0, 0, 0.0
+    shown: Booleans | None = None
     for data in chunks():
         pair_set = _step_pairs(data, parameters, pairs, propensity).pairs
         search.add(data)
+        shown = shown_positions(data, shown)
         n_documents += data.n_documents
         n_queries += data.n_queries
         n_features = max(n_features, data.n_features)
@@ -138,7 +172,7 @@ def contents(
         raise no_pairs(n_documents, n_queries)
     if weight == 0:
         raise no_weight()
-    found = Contents(n_documents, n_queries, n_features, n_pairs, weight, search.found())
+    found = Contents(n_documents, n_queries, n_features, n_pairs, weight, search.found(), shown)
     check_C(parameters.C, weight, found.pair_scale(parameters))
     return found
 
@@ -154,7 +188,8 @@ def value_and_gradient(
         value += loss
         gradient += slope
     factor = found.loss_scale(parameters)
-    penalized = w if found.scale is None else found.scale.values**2 * w
+    divisors = found.divisors
+    penalized = w if divisors is None else divisors**2 * w
     return 0.5 * float(w @ penalized) + factor * value, penalized + factor * gradient
 
 
@@ -162,19 +197,46 @@ class Learner:
     """Weights that are updated chunk by chunk.
 
     The seed determines the order of queries; `coef` are weights of the unscaled features to start
-    from.
+    from. If the data have positions, `shown` has the ones that occur, and effects of positions are
+    behind the weights, 0 at the start.
     """
 
     def __init__(
-        self, n_features: int, seed: int, coef: Floats | None = None, scale: Floats | None = None
+        self,
+        n_features: int,
+        seed: int,
+        coef: Floats | None = None,
+        scale: Floats | None = None,
+        shown: Booleans | None = None,
     ) -> None:
         require_vectors(n_features)
         self.n_features = n_features
         self.scale = scale
-        self.sgd = Sgd(n_features, coef, scale)
+        self._shown = shown
+        n_positions = 0 if shown is None else shown.size
+        start = None if coef is None else np.concatenate([coef, np.zeros(n_positions)])
+        divisors = divisors_of(scale, n_features, shown)
+        self.sgd = Sgd(n_features + n_positions, start, divisors)
         self._seed = seed
         self._chunks = 0
         self._queries = 0
+
+    def expect(self, data: RankingData) -> None:
+        """Note the positions of more data; raise ValueError if only earlier data had positions."""
+        if (data.position is None) != (self._shown is None):
+            earlier, now = ("had", "have none") if data.position is None else ("had no", "have")
+            raise ValueError(
+                f"earlier data {earlier} positions, but these data {now}; fit a new model."
+            )
+        self._shown = shown_positions(data, self._shown)
+
+    def separate(self, w: Floats) -> tuple[Floats, dict[str, Any]]:
+        """Return the weights of features, and the fields of a report about positions."""
+        if self._shown is None:
+            return w, {}
+        last = int(np.flatnonzero(self._shown)[-1]) + 1
+        effects = np.where(self._shown, w[self.n_features :], np.nan)[:last]
+        return w[: self.n_features], {"position_effect": effects}
 
     def learn(
         self, problem: StepProblem, parameters: OnlineParameters, *, total: float = 0.0

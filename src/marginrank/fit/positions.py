@@ -6,9 +6,9 @@ of position p, the score of a click is wᵀx + b_p, and w and b minimize one con
     ½‖w‖² + ½ τ ‖b‖² + C Σ ℓ((wᵀx_i + b_i) − (wᵀx_j + b_j))
 
 The positions are one more block of the design, with one column per position, so the certificate
-covers them. A constant added to all effects changes no pair; the ridge τ makes the effects unique.
-It also decides how much is attributed to positions if features could explain it, too: with a
-hundredth of this τ, models in benchmarks/clicks.py are worse than models that ignore positions.
+covers them. A constant added to all effects changes no pair; the ridge τ makes the effects unique. It is
+small, because effects that are held back leave the bias to the features: with τ = 1 the models of
+benchmarks/clicks.py are hardly better than those of naive clicks.
 """
 
 from dataclasses import dataclass, replace
@@ -17,14 +17,14 @@ from typing import Any, cast
 import numpy as np
 
 from marginrank._utils.types import Floats, Integers
-from marginrank.data.positions import PositionCodes
+from marginrank.data.positions import POOLED, PositionCodes, position_codes
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.scaling import Scale
 from marginrank.models.fit_report import FitReport
 from marginrank.objective.protocols import Matrix
 from marginrank.operators.native import NativeMatrix, native_matrix
 
-POSITION_RIDGE = 1.0  # τ
+POSITION_RIDGE = 1e-3  # τ
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,15 @@ class PositionTerm:
     @classmethod
     def of(cls, data: RankingData) -> "PositionTerm":
         return cls(data.position_codes, data.n_features)
+
+    @classmethod
+    def of_part(cls, data: RankingData) -> "PositionTerm":
+        """Return the term of a part of a stream: one column for every position up to the 20th."""
+        if data.position is None:
+            return cls(None, data.n_features)
+        if data.context is not None:
+            raise ValueError("SGDRankSVM does not support context; drop it.")
+        return cls(position_codes(data.position, None, POOLED), data.n_features)
 
     def beside(self, matrix: Matrix) -> Matrix:
         """Return X with one column per position; X is not copied."""
@@ -94,6 +103,25 @@ def click_scores(data: RankingData, w: Floats, rows: Integers | None, threads: i
     """Return Xw of some rows, plus the effects of their positions if the data have positions."""
     view = cast(NativeMatrix, PositionTerm.of(data).beside(native_matrix(data))).view
     return view.dot(w[: view.n_columns], rows, threads)
+
+
+def effects_on_clicks(data: RankingData, report: FitReport | None, rows: Integers | None) -> Floats:
+    """Return the effect of the position of each document, by a fit to other documents.
+
+    It is 0 for positions that the fit has not seen, and for data without positions.
+    """
+    some = slice(None) if rows is None else rows
+    n = data.n_documents if rows is None else rows.size
+    if data.position is None or report is None or report.position_effect is None:
+        return np.zeros(n)
+    table = np.atleast_2d(np.nan_to_num(report.position_effect))
+    place, context = np.minimum(data.position[some], POOLED) - 1, np.zeros(n, dtype=np.int64)
+    known = place < table.shape[1]
+    if report.contexts is not None and data.context is not None:
+        own = data.context[some]
+        context = np.minimum(np.searchsorted(report.contexts, own), report.contexts.size - 1)
+        known &= report.contexts[context] == own
+    return np.where(known, table[context, np.minimum(place, table.shape[1] - 1)], 0.0)
 
 
 def check_no_positions(data: RankingData, fit: str) -> None:
