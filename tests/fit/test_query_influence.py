@@ -249,3 +249,26 @@ def test_leaving_out_keeps_documents_without_pairs():
     has_pairs = (data.queries.n_pairs > 0)[data.qid]
     assert same[~has_pairs].all()
     assert np.mean(same[has_pairs]) < 0.1
+
+
+def test_long_queries_of_listed_pairs_are_not_split(monkeypatch):
+    """A fit may split them into groups without a common pair, which are not independent."""
+    for name in ("LONG_QUERY", "BUNDLE"):
+        monkeypatch.setattr(f"marginrank.objective.listed_pairs.{name}", 4)
+    rng = np.random.default_rng(0)
+    n_queries, size, C = 5, 20, 0.1
+    X = rng.normal(size=(n_queries * size, 3))
+    qid = np.repeat(np.arange(n_queries), size)
+    pairs = np.concatenate([q * size + rng.permutation(size).reshape(-1, 2) for q in range(5)])
+    model = RankSVM(C=C, tol=1e-10).fit(X, qid=qid, pairs=pairs)
+    differences = X[pairs[:, 0]] - X[pairs[:, 1]]
+    slack = np.maximum(1 - differences @ model.coef_, 0)
+    hessian = np.eye(3) + 2 * C * differences[slack > 0].T @ differences[slack > 0]
+    slopes = np.zeros((n_queries, 3))
+    np.add.at(slopes, qid[pairs[:, 0]], 2 * C * slack[:, None] * differences)
+    changes = (slopes - slopes.mean(axis=0)) @ np.linalg.inv(hessian)
+    expected = np.sqrt(n_queries / (n_queries - 1) * np.sum(changes**2, axis=0))
+    found = model.coef_stderr(X, qid=qid, pairs=pairs)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    with pytest.raises(ValueError, match="at least two with pairs"):
+        RankSVM(C=C).fit(X, group=[100], pairs=pairs).coef_stderr(X, group=[100], pairs=pairs)

@@ -222,7 +222,9 @@ def solve_in_rounds(
     problems = Problems(
         choose=partial(preferences_of, data, parameters, propensity=propensity),
         solve=lambda chosen, w0, callback: solve(
-            _objective_of(data, parameters, chosen, objective.matrix), w0=w0, callback=callback
+            _arranged(objective_of(data, parameters, chosen, objective.matrix)),
+            w0=w0,
+            callback=callback,
         ),
         score=score,
     )
@@ -375,15 +377,16 @@ def make_objective(
     propensity: Floats | None = None,
     matrix: Matrix | None = None,
 ) -> Objective:
-    """Return the objective on the unscaled features."""
+    """Return the objective on the unscaled features, with pairs in the order of a fit."""
     chosen = preferences_of(data, parameters, pairs=pairs, propensity=propensity)
-    return _objective_of(data, parameters, chosen, matrix)
+    return _arranged(objective_of(data, parameters, chosen, matrix))
 
 
-def _objective_of(
-    data: RankingData, parameters: PairParameters, chosen: Preferences, matrix: Matrix | None
+def objective_of(
+    data: RankingData, parameters: PairParameters, chosen: Preferences, matrix: Matrix | None = None
 ) -> Objective:
-    objective = objective_on(
+    """Return the objective on the unscaled features; its groups of pairs are the queries."""
+    return objective_on(
         data,
         chosen,
         C=parameters.loss_weight,
@@ -392,6 +395,10 @@ def _objective_of(
         threads=effective_threads(parameters.n_jobs),
         matrix=matrix,
     )
+
+
+def _arranged(objective: Objective) -> Objective:
+    """Return the objective with pairs in the order of the matrix, which may split queries."""
     return objective.on(pairs=objective.matrix.arranged(objective.pairs))
 
 
