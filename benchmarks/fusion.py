@@ -1,12 +1,14 @@
 """Learned fusion on Cranfield: held-out NDCG@10 beside RRF and a plain grid, and ranx's optimizer.
 
+    python benchmarks/fusion.py --write cranfield           (the runs, for `marginrank fuse`)
     python benchmarks/fusion.py [--splits 20] [--json results.json]
 
-MARGINRANK_DATA names a folder with cranfield/ (cran.all.1400.gz, cran.qry.gz, qrels.txt.gz). The
-signals are BM25 of title and body, latent semantic analysis, and the word vectors in the wheel of
-WordLlama (pip install wordllama). Weights are fitted to 25 and to 112 queries and evaluated on all
-others, with 2 and 4 signals. Differences are paired over the splits, with standard errors in
-brackets.
+MARGINRANK_DATA names a folder with cranfield/ (cran.all.1400.gz, cran.qry.gz, qrels.txt.gz) and
+MQ2008/ (S1.txt.gz to S5.txt.gz). The signals of Cranfield are BM25 of title and body, latent
+semantic analysis, and the word vectors in the wheel of WordLlama (pip install wordllama). Weights
+are fitted to 25 and to 112 queries and evaluated on all others, with 2 and 4 signals. The signals
+of MQ2008 are BM25 of four fields; weights and a model of all 46 features are fitted to 20 to 500
+queries. Differences are paired over the splits, with standard errors in brackets.
 """
 
 import argparse
@@ -21,13 +23,14 @@ from pathlib import Path
 
 import numpy as np
 
-from marginrank import FusionRanker
+from marginrank import FusionRanker, RankingData, RankSVMCV, dump_run, load_letor
 from marginrank.fit.fusion import FusionParameters, FusionProblem, JudgedSignals
 from marginrank.fit.fusion_search import lattice
 from marginrank.metrics import evaluate_run
 
 METRIC = "ndcg@10"
 DEPTH = 100
+BM25_FEATURES = {"body": 20, "anchor": 21, "title": 22, "url": 23}  # columns of LETOR 4.0
 TWO, FOUR = ("body", "wordllama"), ("title", "body", "lsa", "wordllama")
 
 
@@ -122,6 +125,24 @@ def signals(titles, bodies, queries):
     return runs
 
 
+def mq2008(folder: Path):
+    """Return all documents, the runs of four BM25 features, and the qrels."""
+    parts = [load_letor(folder / f"S{k}.txt.gz") for k in range(1, 6)]
+    X, y = (np.concatenate([getattr(part, name) for part in parts]) for name in "Xy")
+    qid = np.concatenate([part.query_ids[part.qid] for part in parts])
+    ids = [f"d{row}" for row in range(y.size)]
+    data = RankingData(X, y, qid, comments=ids)
+    runs = {name: data.to_run(X[:, column]) for name, column in BM25_FEATURES.items()}
+    return data, runs, data.to_run(y)
+
+
+def splits(n_queries: int, n_train: int, n_splits: int):
+    """Yield the queries to fit to and the queries to evaluate on."""
+    for split in range(n_splits):
+        order = np.random.default_rng(split).permutation(n_queries)
+        yield order[:n_train], order[n_train:]
+
+
 def protocol(runs, qrels, n_train: int, n_splits: int, **options):
     """Return the held-out metric of each method, an array over splits each."""
     judged = JudgedSignals.of(runs, qrels, DEPTH)
@@ -133,9 +154,7 @@ def protocol(runs, qrels, n_train: int, n_splits: int, **options):
     by_point = np.array([problem.values(w) for w in points])
     rrf = by_rank.values(by_rank.equal())
     result = {name: [] for name in ("learned", "grid", "RRF")}
-    for split in range(n_splits):
-        order = np.random.default_rng(split).permutation(len(judged.queries))
-        train, test = order[:n_train], order[n_train:]
+    for train, test in splits(len(judged.queries), n_train, n_splits):
         best = np.argmax(by_point[:, train].mean(axis=1))
         own = {judged.queries[k]: qrels[judged.queries[k]] for k in train}
         weights = FusionRanker(cv=0, **options).fit(runs, own).model_.weights
@@ -143,6 +162,17 @@ def protocol(runs, qrels, n_train: int, n_splits: int, **options):
         for name, values in (("learned", learned), ("grid", by_point[best]), ("RRF", rrf)):
             result[name].append(float(values[test].mean()))
     return {name: np.array(values) for name, values in result.items()}
+
+
+def all_features(data, qrels, n_train: int, n_splits: int):
+    """Return the held-out metric of RankSVMCV on all features, an array over splits."""
+    result = []
+    for train, test in splits(data.n_queries, n_train, n_splits):
+        rows = np.isin(data.qid, train)
+        ranker = RankSVMCV(scoring=METRIC).fit(data.X[rows], data.y[rows], qid=data.qid[rows])
+        values = _values(data.to_run(ranker.predict(data.X)), qrels)
+        result.append(float(values[test].mean()))
+    return np.array(result)
 
 
 def _values(run, qrels):
@@ -179,30 +209,53 @@ def against_ranx(runs, qrels):
     return {name: {METRIC: found[name], "seconds": seconds[name]} for name in found}
 
 
+def write(folder: Path, runs, qrels) -> None:
+    """Write runs and qrels as TREC text."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, run in runs.items():
+        dump_run(run, folder / f"{name}.run", tag=name)
+    lines = (f"{q} 0 {d} {label:g}\n" for q, own in qrels.items() for d, label in own.items())
+    (folder / "qrels.txt").write_text("".join(lines))
+
+
+def print_means(title: str, found) -> None:
+    """Print the mean of each method, and of what is learned minus the others."""
+    learned, *others = found.values()
+    means = "  ".join(f"{name} {values.mean():.4f}" for name, values in found.items())
+    differences = "  ".join(
+        f"{d.mean():+.4f} ({d.std(ddof=1) / math.sqrt(d.size):.4f})"
+        for d in (learned - other for other in others)
+    )
+    print(f"{title:28} {means}   learned minus the others: {differences}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--splits", type=int, default=20)
+    parser.add_argument("--write", type=Path, help="folder for the runs and qrels of Cranfield")
     parser.add_argument("--json")
     arguments = parser.parse_args()
-    folder = Path(os.environ["MARGINRANK_DATA"]) / "cranfield"
-    *texts, qrels = cranfield(folder)
+    folder = Path(os.environ["MARGINRANK_DATA"])
+    *texts, qrels = cranfield(folder / "cranfield")
     all_runs = signals(*texts)
+    if arguments.write:
+        write(arguments.write, all_runs, qrels)
+        return
     results = {}
-    print("signals  train  learned    grid     RRF   learned - grid    learned - RRF")
-    for chosen in (TWO, FOUR):
-        runs = {name: all_runs[name] for name in chosen if name in all_runs}
+    chosen = [{name: all_runs[name] for name in names if name in all_runs} for names in (TWO, FOUR)]
+    for runs in chosen:
         for n_train in (25, 112):
-            found = protocol(runs, qrels, n_train, arguments.splits)
-            results[f"{len(runs)} signals, {n_train} queries"] = found
-            means = "  ".join(f"{values.mean():.4f}" for values in found.values())
-            differences = [found["learned"] - found[name] for name in ("grid", "RRF")]
-            errors = [d.std(ddof=1) / math.sqrt(d.size) for d in differences]
-            told = "  ".join(
-                f"{d.mean():+.4f} ({e:.4f})" for d, e in zip(differences, errors, strict=True)
-            )
-            print(f"{len(runs):7}  {n_train:5}   {means}  {told}", flush=True)
-    for chosen in (TWO, FOUR):
-        runs = {name: all_runs[name] for name in chosen if name in all_runs}
+            title = f"{len(runs)} signals, {n_train} queries"
+            results[title] = protocol(runs, qrels, n_train, arguments.splits)
+            print_means(title, results[title])
+    data, runs, labels = mq2008(folder / "MQ2008")
+    for n_train in (20, 100, 500):
+        title = f"MQ2008, {n_train} queries"
+        results[title] = protocol(runs, labels, n_train, arguments.splits) | {
+            "46 features": all_features(data, labels, n_train, arguments.splits)
+        }
+        print_means(title, results[title])
+    for runs in chosen:
         compared = against_ranx(runs, qrels)
         results[f"{len(runs)} signals, ranx"] = compared
         for name, own in compared.items():
