@@ -222,9 +222,7 @@ def solve_in_rounds(
     problems = Problems(
         choose=partial(preferences_of, data, parameters, propensity=propensity),
         solve=lambda chosen, w0, callback: solve(
-            _arranged(objective_of(data, parameters, chosen, objective.matrix)),
-            w0=w0,
-            callback=callback,
+            _objective_of(data, parameters, chosen, objective.matrix), w0=w0, callback=callback
         ),
         score=score,
     )
@@ -377,16 +375,15 @@ def make_objective(
     propensity: Floats | None = None,
     matrix: Matrix | None = None,
 ) -> Objective:
-    """Return the objective on the unscaled features, with pairs in the order of a fit."""
+    """Return the objective on the unscaled features."""
     chosen = preferences_of(data, parameters, pairs=pairs, propensity=propensity)
-    return _arranged(objective_of(data, parameters, chosen, matrix))
+    return _objective_of(data, parameters, chosen, matrix)
 
 
-def objective_of(
-    data: RankingData, parameters: PairParameters, chosen: Preferences, matrix: Matrix | None = None
+def _objective_of(
+    data: RankingData, parameters: PairParameters, chosen: Preferences, matrix: Matrix | None
 ) -> Objective:
-    """Return the objective on the unscaled features; its groups of pairs are the queries."""
-    return objective_on(
+    objective = objective_on(
         data,
         chosen,
         C=parameters.loss_weight,
@@ -395,10 +392,6 @@ def objective_of(
         threads=effective_threads(parameters.n_jobs),
         matrix=matrix,
     )
-
-
-def _arranged(objective: Objective) -> Objective:
-    """Return the objective with pairs in the order of the matrix, which may split queries."""
     return objective.on(pairs=objective.matrix.arranged(objective.pairs))
 
 

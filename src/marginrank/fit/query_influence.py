@@ -27,7 +27,8 @@ from marginrank._utils.threads import effective_threads, serial_blas
 from marginrank._utils.types import Floats
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
-from marginrank.fit.linear import Parameters, objective_of, preferences_of, require_pairs
+from marginrank.fit.inputs import objective_on
+from marginrank.fit.linear import Parameters, preferences_of, require_pairs
 from marginrank.fit.positions import check_no_positions
 from marginrank.fit.scaling import Scale, with_scale
 from marginrank.models.features import require_features
@@ -85,7 +86,13 @@ class FittedPoint(NamedTuple):
         needed = 8 * (MATRICES * n * n + 2 * data.n_queries * n)
         require_memory(needed, f"the Hessian of {n} features", "drop features")
         chosen = preferences_of(data, parameters, pairs=pairs, propensity=propensity)
-        objective = objective_of(data, parameters, chosen)
+        objective = objective_on(  # make_objective may split queries
+            data,
+            chosen,
+            C=parameters.loss_weight,
+            normalization=parameters.normalization,
+            threads=effective_threads(parameters.n_jobs),
+        )
         require_pairs(objective, data)
         scale = np.ones(n) if model.scale is None else model.scale
         scaled = with_scale(objective, Scale(scale, np.empty(0, dtype=np.int64)))
