@@ -58,3 +58,29 @@ def test_wrong_logs_are_named():
     ):
         with pytest.raises(ValueError, match=message):
             ClickLog.of(**{**good, "click": [0, 1], **wrong})
+
+
+# Of ultr-bias-toolkit 0.0.5, whose all-pairs estimator is right for up to five positions: from six
+# on, pairs with the same product of positions, such as (1, 6) and (2, 3), share a click rate there.
+REFERENCE = {
+    "pivot": [1.0, 0.567828, 0.365566, 0.232242, 0.157800],
+    "adjacent": [1.0, 0.567828, 0.479507, 0.322045, 0.199617],
+    "all_pairs": [1.0, 0.502271, 0.370841, 0.241455, 0.178640],
+}
+
+
+@each("method", METHODS)
+def test_estimates_agree_with_another_library(method):
+    legacy = np.random.RandomState(0)  # its numbers never change
+    document = legacy.randint(20, size=4000)
+    position = (document + legacy.choice([0, 1, 3], size=4000)) % 5 + 1  # three of the five
+    click = legacy.uniform(size=4000) < (0.2 + 0.03 * document) / position
+    log = ClickLog.of(
+        session=np.arange(4000),
+        query=document % 2,
+        document=document,
+        position=position,
+        click=click,
+    )
+    found = estimate_propensities(log, method, n_positions=5)
+    np.testing.assert_allclose(found.propensity, REFERENCE[method], atol=2e-6)
