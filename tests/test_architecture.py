@@ -39,12 +39,13 @@ ALLOWED_IMPORTS = {
                   "export",
     "dask":       "_core _utils data models io objective operators solvers metrics fit export "
                   "estimators",
+    "reporting":  "_utils data models metrics health fit selection",
     "plots":      "_core _utils data models objective solvers metrics fit selection",
     "cli":        "_core _utils data models io clicks objective solvers metrics health fit "
-                  "selection additive export dask plots",
+                  "selection additive export dask plots reporting",
     "__main__":   "cli",
     # The public names:
-    "__init__":   "_utils data clicks models io metrics health selection estimators",
+    "__init__":   "_utils data clicks models io metrics health selection estimators reporting",
 }  # fmt: skip
 
 MODULES_AT_THE_TOP = 2  # __init__ and __main__

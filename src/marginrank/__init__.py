@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from marginrank.metrics.feature_ranking import rank_features
     from marginrank.models.fit_report import Iteration, StopReason
     from marginrank.models.serving import LinearScorer
+    from marginrank.reporting import report
     from marginrank.selection.learning_curve import learning_curve_ranking
     from marginrank.selection.paths import linear_path, sparse_path
 
@@ -85,6 +86,7 @@ __all__ = [
     "make_ranking",
     "metrics",
     "rank_features",
+    "report",
     "sparse_path",
 ]
 
@@ -113,6 +115,7 @@ _MODULES = {name: "marginrank.estimators" for name in __all__ if name != "metric
     "make_clicks": "marginrank.clicks.simulation",
     "make_ranking": "marginrank.data",
     "rank_features": "marginrank.metrics.feature_ranking",
+    "report": "marginrank.reporting",
     "sparse_path": "marginrank.selection.paths",
 }
 

@@ -26,6 +26,7 @@ GROUPS: dict[str, dict[str, type[CommandFlags]]] = {
     "Use and evaluate models": {
         "evaluate": commands.EvaluateFlags,
         "compare": commands.CompareFlags,
+        "report": commands.ReportFlags,
         "predict": commands.PredictFlags,
         "export": commands.ExportFlags,
     },

@@ -25,6 +25,16 @@ METRICS: dict[str, Metric] = {
     metric.__name__: metric for metric in (*_ALL, pairwise_accuracy, kendall_tau, auc)
 }
 
+# Metrics that are shown if none are named.
+COMMON_METRICS = (
+    "ndcg@1",
+    "ndcg@5",
+    "ndcg@10",
+    "average_precision",
+    "reciprocal_rank",
+    "pairwise_accuracy",
+)
+
 ALIASES = {"map": "average_precision", "mrr": "reciprocal_rank", "p": "precision"}
 
 

@@ -31,6 +31,7 @@ from marginrank.cli.support.training import TrainingTask
 from marginrank.data import RankingData
 from marginrank.fit.inputs import OpenedData
 from marginrank.fit.linear import Parameters, seed_from
+from marginrank.metrics.names import COMMON_METRICS
 from marginrank.models import AdditiveModel, LinearModel
 from marginrank.models.parameters import ADDITIVE_TRIED, LINEAR_TRIED, PAIR_COSTS
 from marginrank.plots import plot_search
@@ -182,7 +183,7 @@ def _evaluate(
     model: LinearModel | AdditiveModel, data: RankingData, metric: OneMetric, n_jobs: int | None
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     """Return the metrics of a model on test data, by name, and as rows of a table."""
-    names = ",".join(dict.fromkeys([metric.metric, *_metrics.DEFAULT.split(",")]))
+    names = ",".join(dict.fromkeys([metric.metric, *COMMON_METRICS]))
     chosen = _metrics.find_metrics(names, metric)
     scores = _models.scores(model, data, n_jobs)
     values = _metrics.measure(chosen, data, scores, skip=True)

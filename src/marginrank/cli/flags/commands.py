@@ -2,6 +2,8 @@
 
 from typing import Annotated
 
+import typer
+
 from marginrank._utils.parameters import (
     TEXT,
     Mention,
@@ -115,6 +117,47 @@ compare --run-a bm25.run --run-b hybrid.run --qrels qrels.txt"""
     run_b: str | None = text(f"Run b: {RUN_FILE}.", EVALUATION)
     qrels: str | None = QRELS
     unjudged: str = UNJUDGED
+    json: bool = json_flag()
+
+
+class ReportFlags(CommandFlags):
+    """Write a page about how well a model ranks, where it fails and why.
+
+    The page is one file that opens offline: metrics with intervals, all queries, explanations,
+    sliders for weights, features, slices and data health. Beside it, a .json file holds its record.
+    """
+
+    example = """\
+report model.json test.txt --out report.html
+report model.json test.txt --baseline bm25.txt --train train.txt --out r.html
+report --from report.json --out report.html"""
+    first = ("out", "baseline", "train", "qrels", "metric")
+
+    files: Annotated[
+        list[str] | None, argument("[MODEL] [DATA]", "A model and labeled data, unless --from.")
+    ] = None
+    reading: Reading
+    metric: OneMetric
+    out: str = Parameter(TEXT, "File to write the page to.", OUTPUT).field()
+    baseline: str | None = text("A model, or a file with one score per line.", EVALUATION)
+    train: str | None = text(
+        "Training data: adds a learning curve of linear models, and checks both data sets.",
+        EVALUATION,
+    )
+    qrels: str | None = text(
+        "Judgments, TREC qrels or JSON: adds judged@10 and marks unjudged documents. The comments "
+        "of DATA are the ids of the documents.",
+        EVALUATION,
+    )
+    record: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            help="Record of a report, to make its page again without the model and the data.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None
+    random_state: int = RANDOM_STATE.field(0)
     json: bool = json_flag()
 
 

@@ -14,8 +14,8 @@ from marginrank.cli.support.output import plus_minus, print_line
 from marginrank.data import RankingData
 from marginrank.metrics import get_metric, pairwise_accuracy
 from marginrank.metrics.comparison import half_interval
+from marginrank.metrics.names import COMMON_METRICS
 
-DEFAULT = "ndcg@1,ndcg@5,ndcg@10,average_precision,reciprocal_rank,pairwise_accuracy"
 INTERVAL = "± 95% confidence interval"
 NOTICEABLE = 0.001  # smaller effects of ties are not reported
 
@@ -34,7 +34,8 @@ def find_metrics(
     given = {option: value for option, value in values.items() if value is not None}
     chosen = {}
     unused = set(given)
-    for name in (DEFAULT if names is None else names).replace(" ", "").split(","):
+    listed = COMMON_METRICS if names is None else names.replace(" ", "").split(",")
+    for name in listed:
         with calling("metric", parameter):
             known = inspect.signature(get_metric(name)).parameters
         own = {option: value for option, value in given.items() if option in known}

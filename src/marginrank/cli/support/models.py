@@ -41,6 +41,7 @@ def open_data_for(
     *,
     labels: bool = True,
     queries: bool = True,
+    comments: bool = False,
 ) -> RankingData:
     """Return data whose columns are the features of `model`; raise ValueError if they differ."""
     if "features" in reading.given and model.feature_names is not None:
@@ -55,6 +56,7 @@ def open_data_for(
         model.feature_names,
         labels=labels,
         queries=queries,
+        comments=comments,
         missing=isinstance(model, AdditiveModel),
     )
     return open_data(files, reading, phases, request)

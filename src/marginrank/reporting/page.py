@@ -1,0 +1,87 @@
+"""The page of a report: one HTML file without references to others."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any
+
+from marginrank._utils.optional import require
+
+STATIC = "marginrank.reporting"
+SCRIPTS = ("plot.min.js", "ranking.js", "charts.js", "page.js")
+# Characters that change the direction of text, or cannot be seen; they are shown by their code.
+HIDDEN = re.compile(
+    "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff"
+    "\\ud800-\\udfff\\ufff9-\\ufffb]"
+)
+
+
+def page_of(record: Mapping[str, Any]) -> str:
+    """Return the page; raise ValueError if the record lacks a part, ImportError without Jinja2."""
+    jinja2 = require("jinja2", "report")
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"visible": visible, "number": number, "signed": signed}
+    scripts = [_static(name) for name in SCRIPTS]
+    try:
+        page = environment.from_string(_static("page.html.jinja")).render(
+            record=record,
+            data=jinja2.utils.markupsafe.Markup(embedded(record)),
+            style=jinja2.utils.markupsafe.Markup(_static("style.css")),
+            scripts=[jinja2.utils.markupsafe.Markup(script) for script in scripts],
+            hashes=[_hash(script) for script in scripts],
+        )
+    except (jinja2.TemplateError, TypeError) as error:
+        raise ValueError(f"the record of the report is damaged: {error}.") from error
+    return str(page)
+
+
+def embedded(record: Mapping[str, Any]) -> str:
+    """Return a record as JSON that cannot end the element it stands in."""
+    text = json.dumps(record, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def visible(value: Any) -> str:
+    r"""Return a text in which every character can be seen.
+
+    Examples
+    --------
+    >>> from marginrank.reporting.page import visible
+    >>> visible("abc\u202ecba")
+    'abc⟨U+202E⟩cba'
+    """
+    return HIDDEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", str(value))
+
+
+def number(value: Any, digits: int = 4) -> str:
+    """Return a number for people: integers with separators, "–" for None."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.{digits}f}" if isinstance(value, float) else visible(value)
+
+
+def signed(value: Any) -> str:
+    """Return a number with its sign."""
+    return "–" if value is None else f"{value:+.4f}".replace("-", "−")
+
+
+def _static(name: str) -> str:
+    return resources.files(STATIC).joinpath("static", name).read_text("utf-8")
+
+
+def _hash(script: str) -> str:
+    """Return the hash by which a content security policy allows a script."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

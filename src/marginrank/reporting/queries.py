@@ -1,0 +1,295 @@
+"""The queries of a report: a table of all, and for each the documents that matter.
+
+The page must stay small, so the queries share a number of bytes. If their blocks take more, they
+are made again with fewer features, shorter titles and a smaller sample.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginrank._utils.types import Booleans, Floats, Integers
+from marginrank.metrics.ranking import ranks
+from marginrank.reporting.evaluation import Rankings
+from marginrank.reporting.terms import Terms, TermTable, largest_first, rows_of
+
+MOST_QUERIES = 1000
+MOST_EXTREMES = 100  # of the listed queries, at each end
+TOP = 10  # documents of each ranking
+MOST_RELEVANT = 3  # documents with the highest labels, wherever they are ranked
+MOST_SLIDERS = 12
+
+BLOCK_BYTES = 1_450_000  # of all blocks
+SHARES = (1.0, 0.85, 0.7, 0.55, 0.4, 0.25, 0.1, 0.02)  # of the sizes below that are tried
+TERM_BYTES = 700_000
+TITLE_BYTES = 250_000
+SAMPLE_BYTES = 450_000
+LONGEST_TITLE, SHORTEST_TITLE = 120, 12
+MOST_TERMS = 40  # of a block
+BASE64 = 4 / 3
+
+
+@dataclass(frozen=True)
+class QuerySection:
+    """The queries of a report.
+
+    Attributes
+    ----------
+    table : dict
+        One list per column: ids, counts and values of the listed queries.
+    blocks : list of dict
+        The documents of each listed query.
+    terms : list of int
+        The terms that blocks mention; they refer to places in this list.
+    """
+
+    table: dict[str, Any]
+    blocks: list[dict[str, Any]]
+    terms: list[int]
+
+
+@dataclass(frozen=True)
+class _Documents:
+    """All documents, query by query."""
+
+    offsets: Integers
+    labels: Floats
+    scores: Floats
+    rank: Integers
+    other_rank: Integers
+    titles: Sequence[str] | None
+    is_judged: Booleans | None
+
+    @classmethod
+    def of(cls, rankings: Rankings, is_judged: Booleans | None) -> _Documents:
+        data = rankings.data
+        group = data.queries.grouped
+        y = group(data.y).astype(np.float64)
+        scores = group(rankings.scores)
+        other = y if rankings.baseline is None else group(rankings.baseline)
+        sizes = data.queries.sizes
+        titles = data.comments
+        if titles is not None and data.queries.rows is not None:
+            titles = [titles[row] for row in data.queries.rows.tolist()]
+        return cls(
+            offsets=data.queries.offsets,
+            labels=y,
+            scores=scores,
+            rank=ranks(scores, group=sizes),
+            other_rank=ranks(other, group=sizes),
+            titles=titles,
+            is_judged=group(is_judged),
+        )
+
+    def shown(self, query: int) -> Integers:
+        """Return the documents of a query that either ranking has on top, or with top labels."""
+        first, last = self.offsets[query : query + 2]
+        labels = self.labels[first:last]
+        is_top = np.minimum(self.rank[first:last], self.other_rank[first:last]) <= TOP
+        is_top[np.argsort(-labels, kind="stable")[:MOST_RELEVANT]] = True
+        return np.flatnonzero(is_top) + first
+
+    def all_of(self, query: int) -> Integers:
+        """Return all documents of a query."""
+        return np.arange(self.offsets[query], self.offsets[query + 1])
+
+
+def query_section(
+    rankings: Rankings, terms: Terms | None, sliders: Sequence[int], is_judged: Booleans | None
+) -> QuerySection:
+    """Return the listed queries and their documents, within the bytes of a page."""
+    values = rankings.by_query(rankings.metric, rankings.scores)
+    baseline = None
+    if rankings.baseline is not None:
+        baseline = rankings.by_query(rankings.metric, rankings.baseline)
+    rng = np.random.default_rng(rankings.seed)
+    change = values if baseline is None else values - baseline
+    listed, order = _listed(change, rng)
+    documents = _Documents.of(rankings, is_judged)
+    for share in SHARES:
+        blocks = _Blocks(rankings, documents, terms, list(sliders), share)
+        made = list(blocks.of(listed, order))
+        text = json.dumps(made, ensure_ascii=False, separators=(",", ":"))
+        if len(text.encode("utf-8", "backslashreplace")) <= BLOCK_BYTES:
+            break
+    return QuerySection(
+        _table(rankings, listed, values, baseline, documents), made, blocks.mentioned
+    )
+
+
+def _listed(change: Floats, rng: np.random.Generator) -> tuple[Integers, Integers]:
+    """Return the listed queries, and the order in which they are drawn for the sample."""
+    n = change.size
+    if n <= MOST_QUERIES:
+        return np.arange(n), rng.permutation(n)
+    by_change = np.argsort(np.nan_to_num(change), kind="stable")
+    ends = np.concatenate([by_change[:MOST_EXTREMES], by_change[-MOST_EXTREMES:]])
+    drawn = rng.permutation(n)[: MOST_QUERIES - ends.size]
+    return np.union1d(ends, drawn), drawn
+
+
+def _table(
+    rankings: Rankings,
+    listed: Integers,
+    values: Floats,
+    baseline: Floats | None,
+    documents: _Documents,
+) -> dict[str, Any]:
+    queries = rankings.data.queries
+    relevant = np.add.reduceat((documents.labels > 0).astype(np.int64), queries.offsets[:-1])
+    return {
+        "total": rankings.data.n_queries,
+        "id": [_cut(str(one), LONGEST_TITLE) for one in rankings.data.query_ids[listed].tolist()],
+        "documents": queries.sizes[listed].tolist(),
+        "relevant": relevant[listed].tolist(),
+        "value": _rounded(values[listed]),
+        "baseline": None if baseline is None else _rounded(baseline[listed]),
+    }
+
+
+def _rounded(values: Floats) -> list[float | None]:
+    return [None if value != value else round(value, 12) for value in values.tolist()]
+
+
+class _Blocks:
+    """Makes the blocks of queries, with a share of the usual sizes."""
+
+    def __init__(
+        self,
+        rankings: Rankings,
+        documents: _Documents,
+        terms: Terms | None,
+        sliders: list[int],
+        share: float,
+    ) -> None:
+        self._data = rankings.data
+        self._documents = documents
+        self._terms = terms
+        self._sliders = np.array(sliders, dtype=np.int64)
+        self._share = share
+        self.mentioned: list[int] = list(sliders)
+        self._places = {term: place for place, term in enumerate(sliders)}
+
+    def of(self, listed: Integers, order: Integers) -> Iterator[dict[str, Any]]:
+        """Yield the block of each listed query."""
+        documents = self._documents
+        in_sample = set() if self._terms is None else self._sample(order)
+        shown = [
+            documents.all_of(query) if query in in_sample else documents.shown(query)
+            for query in listed.tolist()
+        ]
+        chosen = np.concatenate(shown)
+        n_terms = self._number_of_terms(sum(map(len, shown)))
+        title = int(np.clip(self._share * TITLE_BYTES / chosen.size, SHORTEST_TITLE, LONGEST_TITLE))
+        whole = None
+        if self._terms is not None and self._terms.weights is None:
+            whole = self._terms.of_rows(rows_of(self._data, chosen))  # faster than query by query
+        at = 0
+        for query, own in zip(listed.tolist(), shown, strict=True):
+            table = None
+            if whole is not None:
+                table = TermTable(
+                    whole.columns,
+                    whole.values[at : at + own.size],
+                    whole.terms[at : at + own.size],
+                )
+            elif self._terms is not None:
+                table = self._terms.of_rows(rows_of(self._data, own))
+            at += own.size
+            yield {
+                **self._described(own, int(documents.offsets[query]), title),
+                "full": query in in_sample,
+                **self._encoded(table, n_terms, is_full=query in in_sample),
+            }
+
+    def _entry_bytes(self) -> float:
+        """Return the bytes of one term of one document."""
+        is_linear = self._terms is not None and self._terms.weights is not None
+        return BASE64 * (self._data.X.dtype.itemsize if is_linear else 4 + 8)
+
+    def _sample(self, order: Integers) -> set[int]:
+        """Return the queries whose documents are all in the report."""
+        per_document = self._entry_bytes() * max(self._sliders.size, 1) + 24 + SHORTEST_TITLE
+        left, sample = self._share * SAMPLE_BYTES, set()
+        sizes = np.diff(self._documents.offsets)
+        for query in order.tolist():
+            needed = per_document * sizes[query]
+            if needed <= left:
+                sample.add(query)
+                left -= needed
+        return sample
+
+    def _number_of_terms(self, n_documents: int) -> int:
+        if self._terms is None:
+            return 0
+        fitting = self._share * TERM_BYTES / (self._entry_bytes() * max(n_documents, 1))
+        return int(np.clip(fitting, 3, MOST_TERMS))
+
+    def _described(self, own: Integers, first: int, title: int) -> dict[str, Any]:
+        documents = self._documents
+        titles = documents.titles
+        block = {
+            "label": _plain(documents.labels[own]),
+            "rank": documents.rank[own].tolist(),
+            "other": documents.other_rank[own].tolist(),
+            "score": _encode(documents.scores[own]),
+        }
+        if titles is None:
+            block["place"] = (own - first).tolist()
+        else:
+            block["title"] = [_cut(titles[k].strip(), title) for k in own.tolist()]
+        if documents.is_judged is not None:
+            block["judged"] = documents.is_judged[own].astype(int).tolist()
+        return block
+
+    def _encoded(self, table: TermTable | None, n_terms: int, *, is_full: bool) -> dict[str, Any]:
+        """Return the terms that differ most among these documents, and the sliders' terms."""
+        if table is None:
+            return {}
+        spread = np.std(table.terms, axis=0) if len(table.terms) else np.zeros(0)
+        kept = largest_first(spread, n_terms)
+        if is_full:
+            sliders = np.flatnonzero(np.isin(table.columns, self._sliders))
+            kept = np.concatenate([sliders, kept[~np.isin(kept, sliders)]])[
+                : max(n_terms, sliders.size)
+            ]
+        block = {
+            "terms": [self._place(int(table.columns[k])) for k in kept],
+            "others": int(np.count_nonzero(spread)) - int(np.count_nonzero(spread[kept])),
+        }
+        values = np.ascontiguousarray(table.values[:, kept])
+        if self._terms is not None and self._terms.weights is not None:
+            return {**block, "values": _encode(values), "bytes": values.dtype.itemsize}
+        added = _encode(np.ascontiguousarray(table.terms[:, kept]))
+        return {**block, "values": _encode(values.astype(np.float32)), "bytes": 4, "added": added}
+
+    def _place(self, term: int) -> int:
+        if term not in self._places:
+            self._places[term] = len(self.mentioned)
+            self.mentioned.append(term)
+        return self._places[term]
+
+
+def _encode(values: NDArray[Any]) -> str:
+    """Return an array as base64 text of little-endian numbers."""
+    return base64.b64encode(values.astype(values.dtype.newbyteorder("<")).tobytes()).decode()
+
+
+def _plain(labels: Floats) -> list[float]:
+    """Return labels, as integers if they are."""
+    return [int(value) if value == int(value) else value for value in labels.tolist()]
+
+
+def _cut(text: str, longest: int) -> str:
+    """Return a text of at most `longest` bytes, with an ellipsis if it is cut."""
+    coded = text.encode("utf-8", "backslashreplace")
+    if len(coded) <= longest:
+        return coded.decode()
+    return coded[: longest - 3].decode("utf-8", "ignore") + "…"

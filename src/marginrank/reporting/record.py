@@ -1,0 +1,359 @@
+"""Reports of a ranking: the record, and how it is made, saved and read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marginrank._utils.atomic_files import atomic_write
+from marginrank._utils.types import Floats
+from marginrank._utils.version import __version__
+from marginrank.data.ranking_data import RankingData, as_ranking_data
+from marginrank.data.runs import as_qrels
+from marginrank.data.validation import check_vector
+from marginrank.health import check_data
+from marginrank.metrics.names import COMMON_METRICS, Metric, get_metric, metric_name
+from marginrank.models import AdditiveModel, foreign_scores
+from marginrank.reporting.evaluation import (
+    Rankings,
+    chance_of,
+    comparison_of,
+    describe_metric,
+    judged_documents,
+    metric_rows,
+    verdict_of,
+)
+from marginrank.reporting.features import curves_of_record, importance_of
+from marginrank.reporting.fitting import fit_of, learning_curve_of
+from marginrank.reporting.page import page_of
+from marginrank.reporting.queries import MOST_SLIDERS, query_section
+from marginrank.reporting.slices import slices_of
+from marginrank.reporting.terms import Terms, terms_of
+
+FORMAT, VERSION = "marginrank-report", 1
+MOST_WEIGHTS = 5000  # that the page can copy
+MOST_LABELS = 20
+
+Path = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """Everything that a report shows, as plain data.
+
+    Attributes
+    ----------
+    record : dict
+        The content: numbers, texts and lists, as ``report.json`` has them.
+
+    Examples
+    --------
+    >>> import marginrank
+    >>> from marginrank import RankSVM, make_ranking
+    >>> X, y, qid = make_ranking(n_queries=20, random_state=0)
+    >>> report = marginrank.report(RankSVM().fit(X, y, qid=qid), X, y, qid=qid)
+    >>> report
+    Report(ndcg@10 of model, 20 queries)
+    """
+
+    record: dict[str, Any]
+
+    def __repr__(self) -> str:
+        """Return the metric, the model and the number of queries."""
+        record = self.record
+        name, n_queries = record["model"]["name"], record["data"]["queries"]
+        return f"Report({record['metric']['name']} of {name}, {n_queries} queries)"
+
+    @property
+    def verdict(self) -> str:
+        """The result in one sentence, with its uncertainty."""
+        return str(self.record["verdict"])
+
+    def to_html(self) -> str:
+        """Return the page, which needs no other file."""
+        return page_of(self.record)
+
+    def to_json(self) -> str:
+        """Return the record as JSON."""
+        return json.dumps(self.record, allow_nan=False)
+
+    def save(self, path: Path) -> None:
+        """Write the page, or the record if the name ends in ``.json``.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import marginrank
+        >>> from marginrank import RankSVM, make_ranking
+        >>> X, y, qid = make_ranking(n_queries=20, random_state=0)
+        >>> report = marginrank.report(RankSVM().fit(X, y, qid=qid), X, y, qid=qid)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     report.save(os.path.join(folder, "report.html"))
+        """
+        is_json = os.fspath(path).endswith(".json")
+        text = self.to_json() if is_json else self.to_html()
+        with atomic_write(path) as file:
+            file.write(text.encode("utf-8", "backslashreplace"))
+
+    @classmethod
+    def load(cls, path: Path) -> Report:
+        """Read a record that :meth:`save` wrote; raise ValueError for another file."""
+        with open(path, "rb") as file:
+            text = file.read()
+        try:
+            record = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{os.fspath(path)} is not a report: it is not JSON.") from error
+        if not isinstance(record, dict) or record.get("format") != FORMAT:
+            raise ValueError(f"{os.fspath(path)} is not a report: its format is not {FORMAT!r}.")
+        if record.get("version") != VERSION:
+            raise ValueError(
+                f"{os.fspath(path)} has version {record.get('version')!r}, but this marginrank "
+                f"reads version {VERSION}; make the report again."
+            )
+        return cls(record)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportRequest:
+    """The rankings, the model and the names of a report.
+
+    Attributes
+    ----------
+    rankings : Rankings
+        The scores and how they are evaluated.
+    model : object
+        The record of the model, or an object whose scores have no terms.
+    names : tuple of str and str or None
+        Names of the model and of the baseline.
+    train : RankingData or None
+        The training data, for the learning curve and for data health.
+    command : str
+        A command or a call that makes the report again.
+    """
+
+    rankings: Rankings
+    model: Any
+    names: tuple[str, str | None]
+    train: RankingData | None
+    command: str
+
+
+def report(
+    model: Any,
+    X: Any,
+    y: ArrayLike | None = None,
+    *,
+    qid: ArrayLike | None = None,
+    baseline: Any = None,
+    train: RankingData | None = None,
+    qrels: Any = None,
+    metric: str | Metric = "ndcg@10",
+    metrics: Sequence[str] = COMMON_METRICS,
+    names: tuple[str, str] = ("model", "baseline"),
+    random_state: int = 0,
+) -> Report:
+    """Report how well a model ranks, where it fails and why: a page that needs no other file.
+
+    Parameters
+    ----------
+    model : fitted estimator, record or array-like of shape (n_documents,)
+        The model, of any library, or its scores. Linear and additive models are explained.
+    X : RankingData, or array-like or sparse matrix of shape (n_documents, n_features)
+        The documents to evaluate on.
+    y, qid : array-like of shape (n_documents,), optional
+        Labels and queries, if X is a matrix.
+    baseline : fitted estimator, record or array-like of shape (n_documents,), optional
+        What the model is compared with.
+    train : RankingData, optional
+        The training data: adds a learning curve of linear models, and checks both data sets.
+    qrels : mapping, data frame or ranx.Qrels, optional
+        Judgments: adds judged@10 and marks unjudged documents. The comments of the data are the
+        ids of the documents.
+    metric : str or callable, default="ndcg@10"
+        The metric that queries are sorted by, as in :func:`~marginrank.metrics.get_metric`.
+    metrics : sequence of str
+        All metrics.
+    names : tuple of str, default=("model", "baseline")
+        What the page calls the model and the baseline.
+    random_state : int, default=0
+        Seed of resampling.
+
+    Returns
+    -------
+    Report
+        ``save("report.html")`` writes the page, ``save("report.json")`` the record.
+
+    Examples
+    --------
+    >>> import marginrank
+    >>> from marginrank import RankSVM, make_ranking
+    >>> X, y, qid = make_ranking(n_queries=40, random_state=0)
+    >>> report = marginrank.report(RankSVM().fit(X, y, qid=qid), X, y, qid=qid, baseline=X[:, 0])
+    >>> report.verdict[:31]
+    'model is better than baseline b'
+    """
+    plain = _plain(model)
+    allow_nan = isinstance(plain, AdditiveModel)
+    data = as_ranking_data(X, y, qid, allow_nan=allow_nan)
+    main = get_metric(metric)
+    request = ReportRequest(
+        rankings=Rankings(
+            data=data,
+            scores=_scores_of(plain, data),
+            baseline=None if baseline is None else _scores_of(_plain(baseline), data),
+            metric=main,
+            metrics={name: get_metric(name) for name in metrics},
+            qrels=None if qrels is None else as_qrels(qrels, "qrels"),
+            seed=random_state,
+        ),
+        model=plain,
+        names=(names[0], None if baseline is None else names[1]),
+        train=train,
+        command=f"marginrank.report(model, data, metric={metric_name(main)!r})",
+    )
+    return make_report(request)
+
+
+def _plain(model: Any) -> Any:
+    """Return the record of one of our estimators; anything else as it is."""
+    for name in ("to_linear_model", "to_additive_model"):
+        if hasattr(model, name):
+            return getattr(model, name)()
+    return model
+
+
+def _scores_of(model: Any, data: RankingData) -> Floats:
+    if hasattr(model, "scores"):
+        return np.asarray(model.scores(data.X), dtype=np.float64)
+    if hasattr(model, "predict"):
+        return foreign_scores(model, data.X)
+    return check_vector(model, "scores", data.n_documents, "one score per document")
+
+
+def make_report(request: ReportRequest) -> Report:
+    """Compute everything that a report shows."""
+    rankings = request.rankings
+    data, seed = rankings.data, rankings.seed
+    terms = terms_of(request.model)
+    importance = [] if terms is None else importance_of(terms, data, seed)
+    rows = metric_rows(rankings)
+    main = _main_row(rankings, rows)
+    comparison = comparison_of(rankings)
+    sliders = [row["term"] for row in importance[:MOST_SLIDERS]]
+    section = query_section(rankings, terms, sliders, judged_documents(data, rankings.qrels))
+    record = {
+        "format": FORMAT,
+        "version": VERSION,
+        "marginrank": __version__,
+        "verdict": verdict_of(main, comparison, chance_of(rankings), request.names, data.n_queries),
+        "model": _describe_model(request, terms),
+        "baseline": None if request.names[1] is None else {"name": request.names[1]},
+        "data": _fingerprint(data),
+        "metric": describe_metric(rankings.metric),
+        "metrics": rows,
+        "comparison": comparison,
+        "queries": section.table,
+        "blocks": section.blocks,
+        "terms": _mentioned(terms, section.terms),
+        "sliders": len(sliders),
+        "importance": importance,
+        "curves": curves_of_record(request.model, data, importance),
+        "slices": slices_of(rankings),
+        "learning_curve": learning_curve_of(
+            request.model, request.train, data, rankings.metric, seed
+        ),
+        "fit": fit_of(request.model),
+        "health": _health(data, request.train),
+        "reproduce": {
+            "command": request.command,
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "random_state": seed,
+        },
+    }
+    return Report(_finite(record))
+
+
+def _main_row(rankings: Rankings, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    name = metric_name(rankings.metric)
+    alone = Rankings(**{**vars(rankings), "metrics": {name: rankings.metric}, "qrels": None})
+    found = [row for row in rows if row["name"] == name] or metric_rows(alone)
+    if not found:
+        rankings.mean(rankings.metric, rankings.scores)  # raises the reason
+    return {**found[0], "name": name}
+
+
+def _health(data: RankingData, train: RankingData | None) -> list[dict[str, Any]]:
+    found = check_data(data) if train is None else check_data(train, data)
+    return [dict(finding.to_dict()) for finding in found]
+
+
+def _describe_model(request: ReportRequest, terms: Terms | None) -> dict[str, Any]:
+    model = request.model
+    weights = None if terms is None else terms.weights
+    described = {
+        "name": request.names[0],
+        "kind": getattr(model, "estimator", type(model).__name__),
+        "parameters": {
+            name: value if isinstance(value, str | int | float | None) else str(value)
+            for name, value in getattr(model, "parameters", {}).items()
+        },
+        "weights": None,
+    }
+    if terms is not None and weights is not None and weights.size <= MOST_WEIGHTS:
+        described["weights"] = dict(zip(terms.names, weights.tolist(), strict=True))
+    return described
+
+
+def _mentioned(terms: Terms | None, mentioned: Sequence[int]) -> list[dict[str, Any]]:
+    """Return the names, and the weights if there are any, of terms."""
+    if terms is None:
+        return []
+    weights = terms.weights
+    return [
+        {"name": terms.names[term], "weight": None if weights is None else float(weights[term])}
+        for term in mentioned
+    ]
+
+
+def _fingerprint(data: RankingData) -> dict[str, Any]:
+    """Return counts of the data, the histogram of labels, and a hash."""
+    digest = hashlib.sha256()
+    X = data.X
+    arrays = [X.data, X.indices, X.indptr] if hasattr(X, "indptr") else [X]
+    for array in [*arrays, np.asarray(data.y, dtype=np.float64), data.qid]:
+        digest.update(memoryview(np.ascontiguousarray(array)))
+    labels, counts = np.unique(data.y, return_counts=True)
+    histogram = [[float(label), int(n)] for label, n in zip(labels, counts, strict=True)]
+    return {
+        "documents": data.n_documents,
+        "queries": data.n_queries,
+        "features": data.n_features,
+        "pairs": data.n_pairs,
+        "queries_without_pair": int(np.count_nonzero(data.queries.n_pairs == 0)),
+        "labels": histogram if len(histogram) <= MOST_LABELS else [],
+        "sha256": digest.hexdigest(),
+    }
+
+
+def _finite(value: Any) -> Any:
+    """Return plain data that JSON can hold: NaN and infinity become None."""
+    if isinstance(value, Mapping):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

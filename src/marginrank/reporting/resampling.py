@@ -1,0 +1,46 @@
+"""Bootstrap over queries: intervals of means and ratios."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from marginrank._utils.types import Floats
+
+RESAMPLES = 1000
+CONFIDENCE = 0.95
+CHUNK = 1 << 22  # counts that are drawn at a time
+
+
+def bootstrap_ratios(numerators: Floats, denominators: Floats, seed: int) -> Floats:
+    """Return Σ numerators / Σ denominators over resampled queries: one row per resample.
+
+    Rows of the arguments are queries. The same queries are drawn for all columns, so columns can be
+    subtracted.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        draws = [
+            (drawn @ numerators) / (drawn @ denominators) for drawn in _drawn(len(numerators), seed)
+        ]
+    return np.concatenate(draws)
+
+
+def interval_of(draws: Floats) -> tuple[float, float]:
+    """Return the percentile interval of the draws; nan if there are none."""
+    tail = (1 - CONFIDENCE) / 2
+    defined = draws[np.isfinite(draws)]
+    if defined.size == 0:
+        return float("nan"), float("nan")
+    low, high = np.quantile(defined, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def _drawn(n_queries: int, seed: int) -> Iterator[Floats]:
+    """Yield how often each query is drawn, in chunks of resamples."""
+    rng = np.random.default_rng(seed)
+    shares = np.full(n_queries, 1.0 / n_queries)
+    at_once = max(CHUNK // n_queries, 1)
+    for first in range(0, RESAMPLES, at_once):
+        size = min(at_once, RESAMPLES - first)
+        yield rng.multinomial(n_queries, shares, size=size).astype(np.float64)

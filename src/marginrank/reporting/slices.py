@@ -1,0 +1,128 @@
+"""Slices: the main metric for queries of one kind, and pairs by the gap of their labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginrank._utils.types import Booleans, Floats
+from marginrank.metrics import pairwise_accuracy
+from marginrank.metrics.comparison import half_interval
+from marginrank.reporting.evaluation import Rankings
+
+MOST_LABELS = 8  # with more distinct labels, pairs are not divided by gap
+MOST_BINS = 6
+
+
+def slices_of(rankings: Rankings) -> list[dict[str, Any]]:
+    """Return groups of slices: each has a title, a metric and rows with values."""
+    queries, y = rankings.data.queries, rankings.data.queries.grouped(rankings.data.y)
+    values = [
+        rankings.by_query(rankings.metric, scores)
+        for scores in (rankings.scores, rankings.baseline)
+        if scores is not None
+    ]
+    relevant = np.add.reduceat((y > 0).astype(np.int64), queries.offsets[:-1])
+    counts = {"Relevant documents": relevant, "Documents": queries.sizes}
+    words = _words(rankings.data.query_ids)
+    if words is not None:
+        counts = {"Words of the query": words, **counts}
+    groups = [
+        {"title": title, "unit": "queries", "rows": list(_rows(numbers, values))}
+        for title, numbers in counts.items()
+    ]
+    groups = [group for group in groups if len(group["rows"]) > 1]
+    gaps = _gaps(rankings)
+    if gaps:
+        groups.append({"title": "Label gap of a pair", "unit": "pairs", "rows": gaps})
+    return groups
+
+
+def _words(query_ids: NDArray[Any]) -> NDArray[np.int64] | None:
+    """Return the number of words of each query, or None if ids are not the texts of queries."""
+    ids = query_ids.tolist()
+    if not all(isinstance(one, str) for one in ids) or not any(" " in one for one in ids):
+        return None
+    return np.array([len(one.split()) for one in ids])
+
+
+def _rows(numbers: NDArray[Any], values: Sequence[Floats]) -> Iterator[dict[str, Any]]:
+    for label, chosen in _bins(numbers):
+        found = [_mean(one[chosen]) for one in values]
+        if found[0] is not None:
+            yield {
+                "label": label,
+                "count": int(chosen.sum()),
+                "value": found[0],
+                "baseline": found[1] if len(found) > 1 else None,
+            }
+
+
+def _mean(values: Floats) -> dict[str, float | None] | None:
+    defined = values[~np.isnan(values)]
+    if defined.size == 0:
+        return None
+    mean = float(defined.mean())
+    if defined.size == 1:
+        return {"value": mean, "low": None, "high": None}
+    half = half_interval(defined)
+    return {"value": mean, "low": mean - half, "high": mean + half}
+
+
+def _bins(numbers: NDArray[Any]) -> Iterator[tuple[str, Booleans]]:
+    """Yield a label and the members of each bin: single numbers, or ranges by quantiles."""
+    distinct = np.unique(numbers)
+    if distinct.size <= MOST_BINS:
+        for number in distinct.tolist():
+            yield f"{number:,}", numbers == number
+        return
+    edges = np.unique(np.quantile(numbers, np.linspace(0, 1, MOST_BINS + 1)[1:-1], method="lower"))
+    firsts = [distinct[0], *(distinct[distinct > edge][0] for edge in edges if edge < distinct[-1])]
+    for first, after in zip(firsts, [*firsts[1:], np.inf], strict=True):
+        members = (numbers >= first) & (numbers < after)
+        last = numbers[members].max()
+        yield (f"{first:,}" if first == last else f"{first:,} … {last:,}"), members
+
+
+def _gaps(rankings: Rankings) -> list[dict[str, Any]]:
+    """Return the pairwise accuracy for each difference of two labels."""
+    labels = np.unique(rankings.data.y)
+    if not 1 < labels.size <= MOST_LABELS:
+        return []
+    by_gap: dict[float, list[tuple[int, list[float]]]] = {}
+    for low, high in combinations(labels.tolist(), 2):
+        n_pairs, right = _pairs_of(rankings, low, high)
+        if n_pairs:
+            by_gap.setdefault(high - low, []).append((n_pairs, right))
+    rows = []
+    for gap, found in sorted(by_gap.items()):
+        total = sum(n for n, _ in found)
+        shares = [
+            {"value": sum(right[side] for _, right in found) / total, "low": None, "high": None}
+            for side in range(len(found[0][1]))
+        ]
+        baseline = shares[1] if len(shares) > 1 else None
+        rows.append(
+            {"label": f"{gap:g}", "count": total, "value": shares[0], "baseline": baseline}
+        )
+    return rows
+
+
+def _pairs_of(rankings: Rankings, low: float, high: float) -> tuple[int, list[float]]:
+    """Return the number of pairs of two labels, and how many each ranking has in order."""
+    y, qid = rankings.data.y, rankings.data.qid
+    kept = (y == low) | (y == high)
+    y, qid = y[kept], qid[kept]
+    size = rankings.data.n_queries
+    counts = (np.bincount(qid[y == label], minlength=size) for label in (low, high))
+    n_pairs = int(np.sum(np.multiply(*counts)))
+    if n_pairs == 0:
+        return 0, []
+    both = [rankings.scores] if rankings.baseline is None else [rankings.scores, rankings.baseline]
+    return n_pairs, [
+        n_pairs * float(pairwise_accuracy(y, scores[kept], qid=qid)) for scores in both
+    ]

@@ -1,0 +1,143 @@
+"""The terms of a score: one per feature, and one per pair of features of an additive model."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from marginrank._utils.feature_names import names_of_all
+from marginrank._utils.ordering import places_of_largest
+from marginrank._utils.types import Floats, Integers
+from marginrank.data.queries import bounded_ranges
+from marginrank.data.ranking_data import RankingData
+from marginrank.fit.feature_scales import QueryScale
+from marginrank.models import AdditiveModel, KernelModel, LinearModel
+from marginrank.models.additive_model import contributions
+
+CHUNK_DOCUMENTS = 1 << 15  # documents whose terms are in memory at a time
+
+
+class TermTable(NamedTuple):
+    """Terms of some documents: only the columns in which a document has one that is not zero.
+
+    Attributes
+    ----------
+    columns : ndarray of shape (n_columns,)
+        Numbers of the terms.
+    values : ndarray of shape (n_documents, n_columns)
+        Values of the features; NaN for missing values and for pairs of features.
+    terms : ndarray of shape (n_documents, n_columns)
+        What each adds to the score.
+    """
+
+    columns: Integers
+    values: Any
+    terms: Floats
+
+
+class Terms(Protocol):
+    """The terms of a model."""
+
+    names: list[str]
+    weights: Floats | None  # if a term is a weight times the value of a feature
+
+    def of_rows(self, X: Any, columns: Integers | None = None) -> TermTable:
+        """Return the terms of the rows of X; all that are not zero, or these."""
+
+    def within_queries(self, data: RankingData) -> Floats:
+        """Return the within-query standard deviation of each term."""
+
+
+class LinearTerms:
+    """Terms of a linear model: weight times value."""
+
+    def __init__(self, weights: Floats, names: list[str]) -> None:
+        self.weights: Floats | None = weights
+        self._weights = weights
+        self.names = names
+
+    def of_rows(self, X: Any, columns: Integers | None = None) -> TermTable:
+        """Return the terms of the rows of X; all that are not zero, or these."""
+        if columns is None:
+            columns = np.flatnonzero(self._weights)
+            if sp.issparse(X):
+                columns = np.intersect1d(columns, X.indices)
+        values = X[:, columns]
+        if sp.issparse(values):
+            values = values.toarray()
+        return TermTable(columns, values, values.astype(np.float64) * self._weights[columns])
+
+    def within_queries(self, data: RankingData) -> Floats:
+        """Return the within-query standard deviation of each term."""
+        scale = QueryScale()
+        scale.add(data)
+        return np.abs(self._weights) * scale.values()
+
+
+class AdditiveTerms:
+    """Terms of an additive model: values of its curves and interactions."""
+
+    weights: Floats | None = None
+
+    def __init__(self, model: AdditiveModel, names: list[str]) -> None:
+        self._model = model
+        self.names = [*names, *(one.name(names) for one in model.interactions)]
+
+    def of_rows(self, X: Any, columns: Integers | None = None) -> TermTable:
+        """Return the terms of the rows of X; all, or these."""
+        X = X.toarray() if sp.issparse(X) else X
+        model = self._model
+        terms = contributions(model.curves, X, model.interactions)
+        values = np.full(terms.shape, np.nan)
+        values[:, : model.n_features] = X
+        table = TermTable(np.arange(terms.shape[1]), values, terms)
+        if columns is None:
+            return table
+        return TermTable(columns, values[:, columns], terms[:, columns])
+
+    def within_queries(self, data: RankingData) -> Floats:
+        """Return the within-query standard deviation of each term."""
+        squares = squares_by_query(self, data, np.arange(len(self.names)))
+        spread: Floats = np.sqrt(squares.sum(axis=0) / data.n_documents)
+        return spread
+
+
+def terms_of(model: Any) -> Terms | None:
+    """Return the terms of a record, or None if its score has none."""
+    if isinstance(model, AdditiveModel):
+        return AdditiveTerms(model, names_of_all(model.feature_names, model.n_features))
+    if isinstance(model, KernelModel) and model.parameters["kernel"] == "linear":
+        weights = model.dual_coef @ model.landmarks
+        weights = weights if model.scale is None else weights / model.scale**2
+    elif isinstance(model, LinearModel):
+        weights = model.coef
+    else:
+        return None
+    return LinearTerms(np.ravel(weights), names_of_all(model.feature_names, model.n_features))
+
+
+def rows_of(data: RankingData, documents: Integers) -> Any:
+    """Return the rows of X of documents, which are numbered query by query."""
+    rows = data.queries.rows
+    return data.X[documents if rows is None else rows[documents]]
+
+
+def squares_by_query(terms: Terms, data: RankingData, columns: Integers) -> Floats:
+    """Return the sums of squared deviations from the query's mean: one row per query."""
+    offsets, parts = data.queries.offsets, []
+    for first, last in bounded_ranges(offsets, CHUNK_DOCUMENTS):
+        own = offsets[first : last + 1]
+        table = terms.of_rows(rows_of(data, np.arange(own[0], own[-1])), columns)
+        starts, sizes = own[:-1] - own[0], np.diff(own)
+        mean = np.add.reduceat(table.terms, starts) / sizes[:, None]
+        parts.append(np.add.reduceat((table.terms - np.repeat(mean, sizes, axis=0)) ** 2, starts))
+    return np.concatenate(parts)
+
+
+def largest_first(values: Floats, most: int) -> Integers:
+    """Return the places of the largest values above zero, largest first."""
+    places = places_of_largest(values, most)
+    places = places[np.argsort(-values[places], kind="stable")]
+    return places[values[places] > 0]
