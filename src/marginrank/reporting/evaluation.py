@@ -121,7 +121,12 @@ def _row(
     is_defined = ~np.isnan(by_query)
     counted = is_defined * weights[:, None]
     draws = bootstrap_ratios(np.where(is_defined, by_query, 0.0) * counted, counted, seed)
-    row: dict[str, Any] = {"name": name, **_estimate(means[0], draws[:, 0]), "baseline": None, "difference": None}
+    row: dict[str, Any] = {
+        "name": name,
+        **_estimate(means[0], draws[:, 0]),
+        "baseline": None,
+        "difference": None,
+    }
     if len(means) > 1:
         row["baseline"] = _estimate(means[1], draws[:, 1])
         row["difference"] = _estimate(means[0] - means[1], draws[:, 0] - draws[:, 1])
@@ -199,8 +204,10 @@ def verdict_of(
     name, baseline = names
     metric, value = main["name"], main["value"]
     if comparison is None:
-        spread = "" if main["low"] != main["low"] else (
-            f" ({CONFIDENCE:.0%} interval {main['low']:.4f} … {main['high']:.4f})"
+        spread = (
+            ""
+            if main["low"] != main["low"]
+            else (f" ({CONFIDENCE:.0%} interval {main['low']:.4f} … {main['high']:.4f})")
         )
         beside = "" if chance is None else f"; a random order has {chance:.4f}"
         return f"{name} has {metric} {value:.4f}{spread} over {n_queries:,} queries{beside}."

@@ -94,7 +94,7 @@ class _Documents:
         labels = self.labels[first:last]
         is_top = np.minimum(self.rank[first:last], self.other_rank[first:last]) <= TOP
         is_top[np.argsort(-labels, kind="stable")[:MOST_RELEVANT]] = True
-        return np.flatnonzero(is_top) + first
+        return np.arange(first, last)[is_top]
 
     def all_of(self, query: int) -> Integers:
         """Return all documents of a query."""

@@ -332,7 +332,7 @@ def _fingerprint(data: RankingData) -> dict[str, Any]:
     X = data.X
     arrays = [X.data, X.indices, X.indptr] if hasattr(X, "indptr") else [X]
     for array in [*arrays, np.asarray(data.y, dtype=np.float64), data.qid]:
-        digest.update(memoryview(np.ascontiguousarray(array)))
+        digest.update(np.ascontiguousarray(array).data)
     labels, counts = np.unique(data.y, return_counts=True)
     histogram = [[float(label), int(n)] for label, n in zip(labels, counts, strict=True)]
     return {

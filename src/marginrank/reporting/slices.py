@@ -106,9 +106,7 @@ def _gaps(rankings: Rankings) -> list[dict[str, Any]]:
             for side in range(len(found[0][1]))
         ]
         baseline = shares[1] if len(shares) > 1 else None
-        rows.append(
-            {"label": f"{gap:g}", "count": total, "value": shares[0], "baseline": baseline}
-        )
+        rows.append({"label": f"{gap:g}", "count": total, "value": shares[0], "baseline": baseline})
     return rows
 
 
