@@ -143,7 +143,7 @@ def test_no_metric_left(monkeypatch, large):
     from marginrank.cli.app import app
     from marginrank.cli.support import metrics as _metrics
 
-    monkeypatch.setattr(_metrics, "DEFAULT", "ndcg@1,ndcg@5")
+    monkeypatch.setattr(_metrics, "COMMON_METRICS", ("ndcg@1", "ndcg@5"))
     with pytest.raises(SystemExit) as exit:
         app(["evaluate", *map(str, large)])
     assert exit.value.code == 2

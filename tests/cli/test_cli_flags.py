@@ -46,6 +46,7 @@ COMMANDS = (
     "predict m.json DATA",
     "evaluate m.json DATA",
     "compare DATA --model-a m.json --model-b m.json",
+    "report m.json DATA --out out.html",
     "features DATA",
     "inspect DATA",
     "convert DATA out.store",

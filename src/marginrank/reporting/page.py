@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
-import re
 from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
 from marginrank._utils.optional import require
+from marginrank.reporting.text import embedded, visible
 
 STATIC = "marginrank.reporting"
 SCRIPTS = ("plot.min.js", "ranking.js", "charts.js", "page.js")
-# Characters that change the direction of text, or cannot be seen; they are shown by their code.
-HIDDEN = re.compile(
-    "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff"
-    "\\ud800-\\udfff\\ufff9-\\ufffb]"
-)
 
 
 def page_of(record: Mapping[str, Any]) -> str:
@@ -40,26 +34,6 @@ def page_of(record: Mapping[str, Any]) -> str:
     except (jinja2.TemplateError, TypeError) as error:
         raise ValueError(f"the record of the report is damaged: {error}.") from error
     return str(page)
-
-
-def embedded(record: Mapping[str, Any]) -> str:
-    """Return a record as JSON that cannot end the element it stands in."""
-    text = json.dumps(record, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
-
-
-def visible(value: Any) -> str:
-    r"""Return a text in which every character can be seen.
-
-    Examples
-    --------
-    >>> from marginrank.reporting.page import visible
-    >>> visible("abc\u202ecba")
-    'abc⟨U+202E⟩cba'
-    """
-    return HIDDEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", str(value))
 
 
 def number(value: Any, digits: int = 4) -> str:

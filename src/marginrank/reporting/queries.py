@@ -7,7 +7,6 @@ are made again with fewer features, shorter titles and a smaller sample.
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +18,7 @@ from marginrank._utils.types import Booleans, Floats, Integers
 from marginrank.metrics.ranking import ranks
 from marginrank.reporting.evaluation import Rankings
 from marginrank.reporting.terms import Terms, TermTable, largest_first, rows_of
+from marginrank.reporting.text import cut, n_bytes
 
 MOST_QUERIES = 1000
 MOST_EXTREMES = 100  # of the listed queries, at each end
@@ -26,10 +26,11 @@ TOP = 10  # documents of each ranking
 MOST_RELEVANT = 3  # documents with the highest labels, wherever they are ranked
 MOST_SLIDERS = 12
 
-BLOCK_BYTES = 1_450_000  # of all blocks
+MOST_BYTES = 1_480_000  # of ids and blocks
 SHARES = (1.0, 0.85, 0.7, 0.55, 0.4, 0.25, 0.1, 0.02)  # of the sizes below that are tried
 TERM_BYTES = 700_000
 TITLE_BYTES = 250_000
+ID_BYTES = 80_000
 SAMPLE_BYTES = 450_000
 LONGEST_TITLE, SHORTEST_TITLE = 120, 12
 MOST_TERMS = 40  # of a block
@@ -113,15 +114,14 @@ def query_section(
     change = values if baseline is None else values - baseline
     listed, order = _listed(change, rng)
     documents = _Documents.of(rankings, is_judged)
+    table = _table(rankings, listed, values, baseline, documents)
     for share in SHARES:
         blocks = _Blocks(rankings, documents, terms, list(sliders), share)
         made = list(blocks.of(listed, order))
-        text = json.dumps(made, ensure_ascii=False, separators=(",", ":"))
-        if len(text.encode("utf-8", "backslashreplace")) <= BLOCK_BYTES:
+        table["id"] = _ids(rankings, listed, share)
+        if n_bytes([made, table["id"]]) <= MOST_BYTES:
             break
-    return QuerySection(
-        _table(rankings, listed, values, baseline, documents), made, blocks.mentioned
-    )
+    return QuerySection(table, made, blocks.mentioned)
 
 
 def _listed(change: Floats, rng: np.random.Generator) -> tuple[Integers, Integers]:
@@ -146,12 +146,16 @@ def _table(
     relevant = np.add.reduceat((documents.labels > 0).astype(np.int64), queries.offsets[:-1])
     return {
         "total": rankings.data.n_queries,
-        "id": [_cut(str(one), LONGEST_TITLE) for one in rankings.data.query_ids[listed].tolist()],
         "documents": queries.sizes[listed].tolist(),
         "relevant": relevant[listed].tolist(),
         "value": _rounded(values[listed]),
         "baseline": None if baseline is None else _rounded(baseline[listed]),
     }
+
+
+def _ids(rankings: Rankings, listed: Integers, share: float) -> list[str]:
+    longest = int(np.clip(share * ID_BYTES / listed.size, SHORTEST_TITLE, LONGEST_TITLE))
+    return [cut(str(one), longest) for one in rankings.data.query_ids[listed].tolist()]
 
 
 def _rounded(values: Floats) -> list[float | None]:
@@ -230,7 +234,7 @@ class _Blocks:
         if self._terms is None:
             return 0
         fitting = self._share * TERM_BYTES / (self._entry_bytes() * max(n_documents, 1))
-        return int(np.clip(fitting, 3, MOST_TERMS))
+        return int(np.clip(fitting, 1, MOST_TERMS))
 
     def _described(self, own: Integers, first: int, title: int) -> dict[str, Any]:
         documents = self._documents
@@ -244,7 +248,7 @@ class _Blocks:
         if titles is None:
             block["place"] = (own - first).tolist()
         else:
-            block["title"] = [_cut(titles[k].strip(), title) for k in own.tolist()]
+            block["title"] = [cut(titles[k].strip(), title) for k in own.tolist()]
         if documents.is_judged is not None:
             block["judged"] = documents.is_judged[own].astype(int).tolist()
         return block
@@ -285,11 +289,3 @@ def _encode(values: NDArray[Any]) -> str:
 def _plain(labels: Floats) -> list[float]:
     """Return labels, as integers if they are."""
     return [int(value) if value == int(value) else value for value in labels.tolist()]
-
-
-def _cut(text: str, longest: int) -> str:
-    """Return a text of at most `longest` bytes, with an ellipsis if it is cut."""
-    coded = text.encode("utf-8", "backslashreplace")
-    if len(coded) <= longest:
-        return coded.decode()
-    return coded[: longest - 3].decode("utf-8", "ignore") + "…"

@@ -38,9 +38,11 @@ from marginrank.reporting.page import page_of
 from marginrank.reporting.queries import MOST_SLIDERS, query_section
 from marginrank.reporting.slices import slices_of
 from marginrank.reporting.terms import Terms, terms_of
+from marginrank.reporting.text import cut, n_bytes
 
 FORMAT, VERSION = "marginrank-report", 1
-MOST_WEIGHTS = 5000  # that the page can copy
+MOST_WEIGHT_BYTES = 100_000  # of weights that the page can copy
+LONGEST_NAME = 120  # bytes of a feature name in explanations
 MOST_LABELS = 20
 
 Path = str | os.PathLike[str]
@@ -310,8 +312,9 @@ def _describe_model(request: ReportRequest, terms: Terms | None) -> dict[str, An
         },
         "weights": None,
     }
-    if terms is not None and weights is not None and weights.size <= MOST_WEIGHTS:
-        described["weights"] = dict(zip(terms.names, weights.tolist(), strict=True))
+    if terms is not None and weights is not None and weights.size < MOST_WEIGHT_BYTES:
+        by_name = dict(zip(terms.names, weights.tolist(), strict=True))
+        described["weights"] = by_name if n_bytes(by_name) <= MOST_WEIGHT_BYTES else None
     return described
 
 
@@ -321,7 +324,10 @@ def _mentioned(terms: Terms | None, mentioned: Sequence[int]) -> list[dict[str, 
         return []
     weights = terms.weights
     return [
-        {"name": terms.names[term], "weight": None if weights is None else float(weights[term])}
+        {
+            "name": cut(terms.names[term], LONGEST_NAME),
+            "weight": None if weights is None else float(weights[term]),
+        }
         for term in mentioned
     ]
 

@@ -19,6 +19,7 @@ const charts = (() => {
       ...options,
       ...(typeof options.height === "function" ? { height: options.height(width) } : {}),
     });
+    for (const mark of svg.querySelectorAll("[aria-label]")) mark.removeAttribute("aria-label");
     svg.setAttribute("role", "img");
     svg.setAttribute("aria-label", label);
     figure.replaceChildren(svg);
