@@ -48,7 +48,7 @@ numpydoc_class_members_toctree = False
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
-    "ignore_pattern": r"/auc\.py",
+    "within_subsection_order": "FileNameSortKey",
     "filename_pattern": r"/plot_",  # run these and show what they draw and print
     "backreferences_dir": "reference/backreferences",
     "doc_module": ("marginrank",),
