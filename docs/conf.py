@@ -29,6 +29,7 @@ extensions = [
 exclude_patterns = ["_ext", "_static", "_templates", "gallery/*.py", "gallery/*.ipynb"]
 templates_path = ["_templates"]
 default_role = "literal"  # `name` in docstrings
+smartquotes = False  # quotes in docstrings are code
 
 # Pages
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]

@@ -1,4 +1,7 @@
-"""Links from code in sentences, such as `RankSVM`, to the page of what it names."""
+"""Links from code in sentences, such as `RankSVM`, to the page of what it names.
+
+Names of metrics such as ndcg@10, which reStructuredText takes for addresses, are no links.
+"""
 
 import re
 
@@ -14,6 +17,17 @@ OBJECTS = {name: f"marginrank.{name}" for name in marginrank.__all__ if name != 
 OBJECTS |= {f"metrics.{name}": f"marginrank.metrics.{name}" for name in metrics.__all__}
 OBJECTS |= {name: f"marginrank.plots.{name}" for name in vars(plots) if name.startswith("plot_")}
 FULL_NAMES = set(OBJECTS.values())
+
+
+class UnlinkMetrics(SphinxTransform):
+    """Make plain text of what was taken for the address of an e-mail."""
+
+    default_priority = 700
+
+    def apply(self, **kwargs):
+        for link in [*self.document.findall(nodes.reference)]:
+            if link.get("refuri", "").startswith("mailto:"):
+                link.replace_self(link.children)
 
 
 class LinkNames(SphinxTransform):
@@ -62,5 +76,6 @@ def section_of(node):
 
 
 def setup(app):
+    app.add_transform(UnlinkMetrics)
     app.add_transform(LinkNames)
     return {"parallel_read_safe": True}
