@@ -1,6 +1,7 @@
-"""Help, versions, missing extras, and how long it takes to be told."""
+"""Help, versions, missing extras, and the modules that help imports."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -26,6 +27,14 @@ COMMANDS = [
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_has_an_example(run, command):
     assert f"Example:\n  marginrank {command} " in run(command, "--help").stdout
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "clicks", "learning-curve"])
+def test_help_shows_what_happens_without_a_flag(run, command):
+    text = run(command, "--help").stdout.partition("\nMost used flags:")[2]
+    flags = [" ".join(flag.split()) for flag in re.split(r"\n  (?=-)", text)[1:]]
+    silent = [flag for flag in flags if "[default: " not in flag and "[required]" not in flag]
+    assert not [flag for flag in silent if re.match(r"\S+( --\S+)? <", flag)]
 
 
 def test_help_names_the_commands(run):

@@ -240,6 +240,7 @@ class Parameter(NamedTuple):
     panel: str  # heading under which the help of a command lists it
     letter: str | None = None  # short flag, such as "-C"
     has_flag: bool = True  # whether commands that train have a flag for it
+    unset: str | None = None  # for help: what happens without a value, if the default is None
 
     def field(self, default: Any = dataclasses.MISSING) -> Any:
         """Return a field of a dataclass; without a default it is required."""

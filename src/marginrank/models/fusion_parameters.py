@@ -31,7 +31,7 @@ def check_normalizers(value: Any) -> list[str]:
 
 def _check_fold_count(value: Any) -> None:
     if check_integer("cv", value, at_least=0) == 1:
-        raise ParameterError(given("cv", value), " must be 0 (no cross validation) or at least 2.")
+        raise ParameterError(given("cv", value), " must be 0 (no cross-validation) or at least 2.")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -40,26 +40,26 @@ class FusionDeclaration:
 
     normalizer: Any = Parameter(  # noqa: RUF009 (a field)
         accepted_by(check_normalizers),
-        "Normalization of scores: minmax, minmax_floor, zscore, l2, dbsf, rrf or none; of several, "
-        "separated by commas, cross validation chooses one.",
+        "Normalization of scores: minmax, minmax_floor, zscore, l2, dbsf, rrf or none. If several "
+        "are given, separated by commas, cross-validation selects one.",
         FUSION,
     ).field("minmax")
     metric: str = Parameter(TEXT, "Metric to maximize, such as ndcg@10.", FUSION).field("ndcg@10")
     positive: bool = Parameter(FLAG, "Require non-negative weights.", FUSION).field(True)
     rrf_constant: float = Parameter(
-        number(allow_equal=True), "c of rrf, the score 1 / (c + rank).", FUSION
+        number(allow_equal=True), "Constant c of the normalizer rrf, 1 / (c + rank).", FUSION
     ).field(60.0)
     depth: int = Parameter(
-        integer(at_least=1), "Number of documents per run and query.", FUSION
+        integer(at_least=1), "Number of documents to use per run and query.", FUSION
     ).field(100)
     n_bootstraps: int = Parameter(
         integer(at_least=0),
-        "Number of bootstrap samples of the queries over which weights are averaged; with 0, the "
+        "Number of bootstrap samples of the queries over which weights are averaged; 0 keeps the "
         "best weights for the training queries.",
         FUSION,
     ).field(100)
     cv: int = Parameter(
         accepted_by(_check_fold_count, int),
-        "Number of folds of the cross validation; 0 for none.",
+        "Number of folds of the cross-validation; 0 skips it.",
         FUSION,
     ).field(5)

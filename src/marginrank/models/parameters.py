@@ -207,39 +207,46 @@ LOSS_WEIGHT = Parameter(
 LOSS = Parameter(TEXT, "Loss of a pair: squared_hinge, hinge, huber or logistic.", MODEL)
 PAIR_SELECTION = Parameter(
     accepted_by(selected_pairs),
-    "Pairs to learn from: 'all'; 'adjacent' (neighboring label values of the query); 'within:2' "
-    "(at most 2 label values apart); 'label-within:1' (labels that differ by at most 1).",
+    "Pairs to learn from: all; within:N (at most N apart in the sorted distinct labels of the "
+    "query); adjacent (within:1); or label-within:N (labels differ by at most N).",
     MODEL,
 )
 PAIR_COST = Parameter(
     accepted_by(check_pair_cost),
-    "Weight of a pair: its difference in gain (gain), or the NDCG that swapping it costs (ndcg).",
+    "Weight of a pair: gain (difference of 2^label) or ndcg (NDCG lost by swapping the pair).",
     MODEL,
+    unset="1 for every pair",
 )
 MARGIN = Parameter(
     accepted_by(check_margin),
-    "Score difference that a pair must reach: 1 ('unit'), the difference of its labels ('label') "
-    "or of its gains 2^label - 1 ('gain').",
+    "Score difference that a pair must reach: unit (1), label (difference of the labels) or gain "
+    "(difference of 2^label).",
     MODEL,
 )
 OBJECTIVE = Parameter(
     accepted_by(ndcg_cutoff),
-    "pairs: the loss of all pairs; ndcg@10: pairs weighted by their effect on NDCG@10.",
+    "Objective: pairs (loss over all pairs) or ndcg@K, such as ndcg@10 (pairs are weighted by "
+    "their effect on NDCG@K).",
     MODEL,
 )
 NORMALIZATION = Parameter(
     choice(NORMALIZATIONS),
-    "The loss is the sum over pairs (none), the mean over pairs (pairs), or the mean over queries "
-    "of the mean over their pairs (query).",
+    "Average of the loss: none (sum over pairs), pairs (mean over pairs) or query (mean over "
+    "queries of the mean over their pairs).",
     MODEL,
 )
 SCALE = Parameter(
     accepted_by(check_scale),
-    "Divide features by nothing (none), their standard deviation (standard), their within-query "
-    "standard deviation (query) or their range (range).",
+    "Divisor of each feature: none, standard (standard deviation), query (within-query standard "
+    "deviation) or range (largest minus smallest value).",
     MODEL,
+    unset="none",
 )
-TOL = Parameter(number(), "Stop at this relative distance to the optimum.", OPTIMIZATION)
+TOL = Parameter(
+    number(),
+    "Stop when the objective is within this relative distance of the optimum.",
+    OPTIMIZATION,
+)
 MAX_ITER = Parameter(integer(at_least=1), "Maximum number of iterations.", OPTIMIZATION)
 RANDOM_STATE = Parameter(
     integer(at_least=0, at_most=LARGEST_SEED), "Seed of random samples and orders.", OPTIMIZATION
@@ -247,9 +254,10 @@ RANDOM_STATE = Parameter(
 # The flag is declared elsewhere, because commands without a learner also have it.
 N_JOBS = Parameter(
     accepted_by(_check_threads, int),
-    "Number of threads; all by default.",
+    "Number of threads.",
     OPTIMIZATION,
     has_flag=False,
+    unset="one per core",
 )
 
 
@@ -259,8 +267,9 @@ class DeviceDeclaration:
 
     device: str | None = Parameter(
         or_none(accepted_by(check_device)),
-        "Compute with PyTorch on a GPU (cuda, cuda:1) or on the processor (cpu).",
+        "Device on which PyTorch computes: a GPU (cuda, cuda:1) or the CPU (cpu).",
         OPTIMIZATION,
+        unset="the CPU, without PyTorch",
     ).field(None)
 
 
@@ -271,13 +280,16 @@ class LinearDeclaration:
     C: float = LOSS_WEIGHT.field(1.0)
     lam: float | None = Parameter(
         or_none(number()),
-        "Weight of the squared norm of the weights; sets C to 1 / (2 lam).",
+        "Weight of the squared norm of the weights, instead of C; sets C to 1 / (2 lam).",
         MODEL,
+        unset="C is used",
     ).field(None)
     objective: str = OBJECTIVE.field("pairs")
     loss: str = LOSS.field("squared_hinge")
     solver: str = Parameter(
-        TEXT, "auto, newton or tron; for the hinge loss, smoothing, ocas or bmrm.", OPTIMIZATION
+        TEXT,
+        "Solver: auto, newton or tron; for the hinge loss auto, smoothing, ocas or bmrm.",
+        OPTIMIZATION,
     ).field("auto")
     tol: float = TOL.field(1e-6)
     max_iter: int = MAX_ITER.field(1000)
@@ -300,24 +312,28 @@ class AdditiveDeclaration(LinearDeclaration):
     ).field(16)
     smoothness: float | None = Parameter(
         or_none(number(above=1e-12)),
-        "Penalty on the roughness of curves; n_features / 200 by default.",
+        "Penalty on the roughness of curves.",
         MODEL,
+        unset="n_features / 200",
     ).field(None)
     categorical_features: Any = Parameter(  # noqa: RUF009 (a field)
         or_none(accepted_by(_check_categorical)),
         "Categorical features: names, or indices from 1, separated by commas.",
         MODEL,
+        unset="none",
     ).field(None)
     interactions: int = Parameter(
-        integer(at_least=0), "Number of interactions of two features.", MODEL
+        integer(at_least=0), "Number of interactions (functions of two features) to fit.", MODEL
     ).field(0)
     group_l1: float = Parameter(
         number(allow_equal=True), "Group-lasso penalty on curves; drops whole features.", MODEL
     ).field(0.0)
     monotonic_cst: Any = Parameter(  # noqa: RUF009 (a field)
         or_none(accepted_by(_check_monotonic)),
-        "Features with monotone curves: names or indices from 1, with a sign: bm25:+1,age:-1.",
+        "Features with monotone curves: names, or indices from 1, with +1 (increasing) or -1, such "
+        "as bm25:+1,age:-1.",
         MODEL,
+        unset="none",
     ).field(None)
     scale: Any = SCALE.field("standard")  # noqa: RUF009 (a field)
 
@@ -327,23 +343,29 @@ class SparseDeclaration:
     """Parameters of a sparse RankSVM; see :class:`~marginrank.SparseRankSVM`."""
 
     radius: float | None = Parameter(
-        or_none(number()), "Bound on the l1 norm of the weights, instead of C.", MODEL
+        or_none(number()),
+        "Bound on the l1 norm of the weights, instead of C.",
+        MODEL,
+        unset="C is used",
     ).field(None)
     C: float | None = Parameter(
-        or_none(number()), "Weight of the loss; by default chosen from the data.", MODEL, "-C"
+        or_none(number()), "Weight of the loss.", MODEL, "-C", unset="chosen from the data"
     ).field(None)
-    l1_ratio: float = Parameter(share(), "Share of the l1 norm in the penalty.", MODEL).field(1.0)
+    l1_ratio: float = Parameter(
+        share(), "Share of the l1 norm in the penalty; the rest is the squared l2 norm.", MODEL
+    ).field(1.0)
     positive: bool = Parameter(FLAG, "Require non-negative weights.", MODEL).field(False)
     objective: str = OBJECTIVE.field("pairs")
     loss: str = LOSS.field("squared_hinge")
     solver: str = Parameter(
         TEXT,
-        "proximal_newton, fenchel (requires --radius) or truncated_gradient (not with --radius).",
+        "Solver: proximal_newton, fenchel (requires --radius) or truncated_gradient (not with "
+        "--radius).",
         OPTIMIZATION,
     ).field("proximal_newton")
     variant: str = Parameter(
         choice(VARIANTS),
-        "Frank-Wolfe steps of the fenchel solver: plain, short, away or pairwise.",
+        "Frank-Wolfe steps of the solver fenchel: plain, short, away or pairwise.",
         OPTIMIZATION,
     ).field("plain")
     tol: float = TOL.field(1e-6)
@@ -368,36 +390,40 @@ class OnlineDeclaration:
     scale: Any = SCALE.field(None)  # noqa: RUF009 (a field)
     method: str = Parameter(
         choice(METHODS),
-        "Steps on all pairs of a query (query) or on random pairs (pair).",
+        "Pairs of a step: query (all pairs of a query) or pair (random pairs).",
         OPTIMIZATION,
     ).field("query")
     learning_rate: str = Parameter(
         choice(LEARNING_RATES),
-        "Step size: auto, constant (eta0) or inverse (eta0 / t).",
+        "Size of step t: auto, constant (eta0) or inverse (eta0 / t).",
         OPTIMIZATION,
     ).field("auto")
     eta0: float = Parameter(
-        number(), "Factor of the step sizes constant and inverse.", OPTIMIZATION
+        number(), "Initial step size, for the learning rates constant and inverse.", OPTIMIZATION
     ).field(1.0)
     average: bool = Parameter(FLAG, "Average the weights over the steps.", OPTIMIZATION).field(True)
     max_iter: int = Parameter(
         integer(at_least=1), "Maximum number of passes over the data.", OPTIMIZATION
     ).field(100)
     tol: float = Parameter(
-        number(allow_equal=True), "Stop at this estimated distance to the optimum.", OPTIMIZATION
+        number(allow_equal=True),
+        "Stop when the objective is, by estimate, within this relative distance of the optimum.",
+        OPTIMIZATION,
     ).field(1e-3)
     shuffle: bool = Parameter(
         FLAG, "Visit the queries in a new order in each pass.", OPTIMIZATION
     ).field(True)
     early_stopping: bool = Parameter(
-        FLAG, "Stop when a metric on validation data no longer improves.", OPTIMIZATION
+        FLAG, "Stop when the metric on validation data no longer improves.", OPTIMIZATION
     ).field(False)
     # No flags: the command takes validation data as --valid, and the metric as --metrics.
     validation_fraction: float = Parameter(
         share(allow_ends=False), "Share of the queries held out.", OPTIMIZATION, has_flag=False
     ).field(0.1)
     n_iter_no_change: int = Parameter(
-        integer(at_least=1), "Number of passes without progress before stopping.", OPTIMIZATION
+        integer(at_least=1),
+        "Number of passes without improvement after which the fit stops.",
+        OPTIMIZATION,
     ).field(5)
     scoring: str = Parameter(
         TEXT, "Metric on validation data.", OPTIMIZATION, has_flag=False

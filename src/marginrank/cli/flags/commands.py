@@ -38,10 +38,13 @@ RUN_FILE = "TREC run (query Q0 document rank score tag), or JSON {query: {docume
 QRELS = text(
     "Judgments for runs: TREC qrels (query 0 document label), or JSON {query: {document: label}}.",
     EVALUATION,
+    unset="required with runs",
 )
+OF_MODEL = ("n_features", "as in the model")
+OF_RUNS = ("gain", "exponential; with runs: linear")
 UNJUDGED = Parameter(
     choice(("irrelevant", "skip")),
-    "Unjudged documents of a run: irrelevant counts them as such, skip removes them.",
+    "Unjudged documents of a run: irrelevant (they get label 0) or skip (they are removed).",
     EVALUATION,
 ).field("irrelevant")
 PROGRAMS = ("svm_rank_learn", "svm_rank_classify", "train", "predict")
@@ -57,45 +60,59 @@ class PredictFlags(CommandFlags):
 predict model.json test.txt --out scores.txt
 predict model.json test.txt --ranks
 predict - test.txt < model.json"""
+    defaults = (OF_MODEL,)
     first = ("out", "ranks")
 
     model: ModelFile
     data: DataFiles
     reading: Reading
-    out: str | None = text("File to write to; default: stdout.", OUTPUT)
+    out: str | None = text("File to write to.", OUTPUT, unset="standard output")
     ranks: bool = switch("Print ranks within the query (1 is best) instead of scores.")
     json: bool = json_flag()
 
 
 class EvaluateFlags(CommandFlags):
-    """Evaluate a model, or scores of any origin, on labeled data; or a run with qrels."""
+    """Evaluate a model or a file of scores on labeled data, or a run on relevance judgments."""
 
     example = """\
 evaluate model.json test.txt --metrics ndcg@10,average_precision
 evaluate --scores scores.txt test.txt --per-query by_query.tsv
 evaluate --run bm25.run --qrels qrels.txt --metrics ndcg@10,judged@10"""
     first = ("metrics", "scores", "run", "qrels", "per_query")
+    defaults = (
+        OF_MODEL,
+        OF_RUNS,
+        (
+            "metrics",
+            "ndcg@1,5,10, average_precision, reciprocal_rank, pairwise_accuracy; with --run: "
+            "ndcg@10, average_precision, reciprocal_rank, recall@100, judged@10",
+        ),
+    )
 
     files: Annotated[
         list[str] | None,
         argument(
-            "[MODEL] [DATA]", "A model and data, only data with --scores, or nothing with --run."
+            "[MODEL] [DATA]", "A model and data; with --scores only data; with --run neither."
         ),
     ] = None
     reading: Reading
     metrics: Metrics
-    scores: str | None = text("File with one score per line, instead of a model.", EVALUATION)
-    run: str | None = text(f"{RUN_FILE}, instead of a model and data.", EVALUATION)
+    scores: str | None = text(
+        "File with one score per document and line.", EVALUATION, unset="scores of MODEL"
+    )
+    run: str | None = text(f"{RUN_FILE}.", EVALUATION, unset="evaluate MODEL or --scores")
     qrels: str | None = QRELS
     unjudged: str = UNJUDGED
-    per_query: str | None = text("File for the values of each query, .tsv or .csv.", OUTPUT)
+    per_query: str | None = text(
+        "File for the values of each query, .tsv or .csv.", OUTPUT, unset="not written"
+    )
     json: bool = json_flag()
 
 
 class CompareFlags(CommandFlags):
     """Test whether one ranking is better than another, with paired tests over the queries.
 
-    Each side, a and b, is a model or a file of scores for DATA; or both are runs.
+    The rankings a and b are each a model or a file of scores for DATA, or both are runs.
     """
 
     example = """\
@@ -103,18 +120,23 @@ compare test.txt --model-a old.json --model-b new.json
 compare test.txt --scores-a old.txt --scores-b new.txt
 compare --run-a bm25.run --run-b hybrid.run --qrels qrels.txt"""
     first = ("model_a", "scores_a", "model_b", "scores_b", "metric")
+    defaults = (OF_MODEL, OF_RUNS)
 
     data: Annotated[
-        list[str] | None, argument("[DATA]", "Labeled data, unless runs are given.")
+        list[str] | None, argument("[DATA]", "Labeled data; none with --run-a and --run-b.")
     ] = None
     reading: Reading
     metric: OneMetric
-    model_a: str | None = text("Model a.", EVALUATION)
-    scores_a: str | None = text("Scores of a, one per line, instead of a model.", EVALUATION)
-    model_b: str | None = text("Model b.", EVALUATION)
-    scores_b: str | None = text("Scores of b, one per line, instead of a model.", EVALUATION)
-    run_a: str | None = text(f"Run a: {RUN_FILE}.", EVALUATION)
-    run_b: str | None = text(f"Run b: {RUN_FILE}.", EVALUATION)
+    model_a: str | None = text("Model file for a.", EVALUATION, unset="use --scores-a")
+    scores_a: str | None = text(
+        "File with the scores of a, one per document and line.", EVALUATION, unset="use --model-a"
+    )
+    model_b: str | None = text("Model file for b.", EVALUATION, unset="use --scores-b")
+    scores_b: str | None = text(
+        "File with the scores of b, one per document and line.", EVALUATION, unset="use --model-b"
+    )
+    run_a: str | None = text(f"Run a: {RUN_FILE}.", EVALUATION, unset="compare on DATA")
+    run_b: str | None = text(f"Run b: {RUN_FILE}.", EVALUATION, unset="compare on DATA")
     qrels: str | None = QRELS
     unjudged: str = UNJUDGED
     json: bool = json_flag()
@@ -164,8 +186,8 @@ report --from report.json --out report.html"""
 class FuseFlags(CommandFlags):
     """Learn the weights of hybrid search from runs and relevance judgments.
 
-    The first line of the output tells whether learned weights are better than reciprocal rank
-    fusion (RRF), by cross validation over the queries.
+    The first line of the output states whether learned weights are better than reciprocal rank
+    fusion (RRF), by cross-validation over the queries.
     """
 
     example = """\
@@ -178,7 +200,7 @@ fuse bm25.run dense.run --qrels q.txt --to opensearch --out pipeline.json"""
         list[str],
         argument(
             "RUN",
-            f"{RUN_FILE}. A signal has the name of its file without ending, or NAME in NAME=FILE.",
+            f"{RUN_FILE}. Each run is a signal, named after the file; NAME=FILE sets the name.",
         ),
     ]
     qrels: str = Parameter(
@@ -188,14 +210,20 @@ fuse bm25.run dense.run --qrels q.txt --to opensearch --out pipeline.json"""
     ).field()
     parameters: FusionDeclaration
     query_features: str | None = text(
-        "JSON file {query: {feature: number}}: features on which the weights depend.", DATA
+        "JSON file {query: {feature: number}}: query features on which the weights depend.",
+        DATA,
+        unset="the same weights for all queries",
     )
     random_state: int = RANDOM_STATE.field(0)
-    model: str | None = text("File to write the model to.", OUTPUT)
+    model: str | None = text("File to write the model to.", OUTPUT, unset="not written")
     to: str | None = text(
-        f"Engine to write settings for, as export does: {', '.join(FUSION_TARGETS)}.", OUTPUT
+        f"Search engine to write settings for: {', '.join(FUSION_TARGETS)}.",
+        OUTPUT,
+        unset="no settings",
     )
-    out: str | None = text("File to write the settings of the engine to.", OUTPUT)
+    out: str | None = text(
+        "File to write the settings of the search engine to.", OUTPUT, unset="no settings"
+    )
     json: bool = json_flag()
 
 
@@ -205,8 +233,8 @@ class ConvertFlags(CommandFlags):
     A store can be larger than memory, and its documents are grouped by query. Text, .parquet and
     stores of any size are converted to a store in blocks.
 
-    No digit of text is lost: a store or .parquet file has float32 features if that is exact,
-    otherwise float64. Set --dtype to choose one of them.
+    No digit of text is lost: a store or .parquet file has float32 features if float32 holds all
+    digits, otherwise float64. Set --dtype to choose one of them.
     """
 
     example = """\
@@ -214,6 +242,7 @@ convert train.txt.gz train.store
 convert train.store train.parquet
 convert train.txt train.store --query-scale minmax"""
     first = ("to", "query_scale", "overwrite")
+    defaults = (("dtype", "float32 if it holds all digits, else float64"),)
 
     data: DataFiles
     out: Annotated[
@@ -225,26 +254,29 @@ convert train.txt train.store --query-scale minmax"""
         ),
     ]
     reading: Reading
-    to: str | None = text("text, store or table; default: by the ending of OUT.", OUTPUT)
+    to: str | None = text(
+        "Kind of OUT: text, store or table.", OUTPUT, unset="from the ending of OUT"
+    )
     query_scale: str | None = text(
         "Scale each feature within each query: minmax (0 to 1, as LETOR's QueryLevelNorm), "
         "standard (mean 0, standard deviation 1) or rank (0 to 1).",
         OUTPUT,
+        unset="not scaled",
     )
     overwrite: bool = switch("Replace OUT if it exists.")
     json: bool = json_flag()
 
 
 class ClicksFlags(CommandFlags):
-    """Turn a click log into a store of sessions to train on.
+    """Convert a click log into a store of sessions to train on.
 
-    Each session becomes a query, its documents get the features of DATA, and labels are clicks.
-    Positions are stored, too: train, train-sparse, train-additive and tune then learn the effects
-    of positions beside the model. Sessions without a click, and those in which every document was
-    clicked, are counted and left out.
+    Each session becomes a query. Its documents get their features from --features, and their labels
+    are clicks. Positions are stored, too: train, train-sparse, train-additive and tune then learn
+    the effects of positions beside the model. Sessions are dropped if no document or every document
+    was clicked; their numbers are printed.
 
-    A log is a table with one row per document that a session showed, or has queries and events of
-    User Behavior Insights, one JSON object per line. It may be larger than memory.
+    A log is a table with one row per document shown in a session, or the queries and events of User
+    Behavior Insights, one JSON object per line. It may be larger than memory.
     """
 
     example = """\
@@ -275,7 +307,9 @@ train sessions.store --model model.json --scale standard"""
     document: str = text("Column of the document ids.", LOG, default="document")
     position: str = text("Column of the positions, 1 for the top.", LOG, default="position")
     click: str = text(
-        "Column of clicks, 0 or 1; of JSON lines, the action_name of a click.", LOG, default="click"
+        "Column of clicks, 0 or 1; for JSON lines, the action_name of a click.",
+        LOG,
+        default="click",
     )
     skip_bad: bool = switch("Count and skip bad rows instead of stopping at the first.", LOG)
     overwrite: bool = switch("Replace the store if it exists.")
@@ -291,6 +325,7 @@ export model.json --to sqlite --out ranker.sql --verify test.txt
 export m.json --to lucene --out r.txt --offset auto --verify t.txt
 export fusion.json --to opensearch --out pipeline.json"""
     first = ("to", "out", "verify", "names", "offset")
+    defaults = (OF_MODEL,)
 
     model: ModelFile
     reading: Reading
@@ -303,22 +338,26 @@ export fusion.json --to opensearch --out pipeline.json"""
     out: str = Parameter(
         TEXT, "File to write to; any further files of the target are written next to it.", OUTPUT
     ).field()
-    name: str | None = text("Name of the model in the target; default: from --out.", OUTPUT)
+    name: str | None = text(
+        "Name of the model in the target.", OUTPUT, unset="from the file name of --out"
+    )
     names: str | None = text(
         "JSON file with the names of the features or signals in the target: a list, or an object "
-        "that maps the model's names to them; default: the model's, or f1, f2, ...",
+        "that maps names of the model to names in the target.",
         OUTPUT,
+        unset="names of the model, or f1, f2, ...",
     )
     offset: str = text(
-        'Number to add to every score, or "auto": the smallest that makes the scores of --verify '
-        "positive, for engines that reject negative scores.",
+        'Number to add to every score, or "auto", which makes the scores of --verify positive for '
+        "engines that reject negative scores.",
         OUTPUT,
         default="0",
     )
     verify: str | None = text(
-        "Data to check the export on: its scores, computed by the target engine or by a reference "
-        "implementation, are compared with the model's.",
+        "Data to check the export on: the engine, or a reference implementation, computes scores "
+        "with the exported file, which are compared with scores of the model.",
         OUTPUT,
+        unset="not checked",
     )
     json: bool = json_flag()
 
@@ -357,7 +396,9 @@ features train.txt --metric average_precision --plot features.png"""
     reading: Reading
     metric: OneMetric
     top: int = count("Number of features to show, best first.", OUTPUT, 10)
-    plot: str | None = text("File to plot the features to, such as features.png.", OUTPUT)
+    plot: str | None = text(
+        "File to plot the features to, such as features.png.", OUTPUT, unset="no plot"
+    )
     json: bool = json_flag()
 
 
@@ -365,17 +406,21 @@ class CurveOptions(Flags):
     """Sizes and splits of the curve."""
 
     sizes: str | None = text(
-        "Numbers of training queries separated by commas, or fractions up to 1; default: at most "
-        "six, doubling up to all queries.",
+        "Numbers of training queries, or fractions of all queries, separated by commas.",
         CURVE,
+        unset="up to six numbers, each twice the previous one, up to all queries",
     )
     folds: int = count(
         "Number of folds of whole queries; with --valid, of random orders of queries.", CURVE, 5
     )
     random_state: int = RANDOM_STATE._replace(panel=CURVE).field(0)
-    valid: str | None = text("Data to score the models on, instead of folds.", EVALUATION)
-    valid_group: str | None = text("File of query sizes for --valid (see --group).", EVALUATION)
-    plot: str | None = text("File to plot the curve to, such as curve.png.", EVALUATION)
+    valid: str | None = text("Data to score the models on.", EVALUATION, unset="folds of DATA")
+    valid_group: str | None = text(
+        "File of query sizes of --valid, as --group.", EVALUATION, unset="one query"
+    )
+    plot: str | None = text(
+        "File to plot the curve to, such as curve.png.", EVALUATION, unset="no plot"
+    )
 
     def __post_init__(self) -> None:
         """Raise ValueError for an invalid value, or a single fold."""
@@ -398,8 +443,8 @@ class CurveOptions(Flags):
 class LearningCurveFlags(CommandFlags):
     """Estimate whether more training queries would make a linear model better.
 
-    Models are trained on more and more of the queries and scored on others. C is held per pair, so
-    it has the same meaning as in a fit to all data.
+    Models are trained on more and more queries, and scored on other queries. C is adapted to the
+    number of pairs, so it has the same effect as in a fit to all data.
     """
 
     example = """\
@@ -446,5 +491,9 @@ class DemoFlags(CommandFlags):
 
     n_queries: int = count("Number of training queries.", DATA, 400, at_least=2, at_most=10**5)
     random_state: int = RANDOM_STATE._replace(panel=DATA).field(0)
-    plot: str | None = text("Save a plot of the additive model's curves to this file.", OUTPUT)
+    plot: str | None = text(
+        "File to plot the curves of the additive model to, such as curves.png.",
+        OUTPUT,
+        unset="no plot",
+    )
     json: bool = json_flag()

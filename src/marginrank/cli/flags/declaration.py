@@ -1,7 +1,7 @@
 """Flags: declared as fields of dataclasses, parsed by typer, and named in messages."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from itertools import chain
 from typing import Annotated, Any, ClassVar, dataclass_transform
@@ -52,6 +52,8 @@ class CommandFlags:
     example: ClassVar[str]
     first: ClassVar[tuple[str, ...]] = ()  # flags at the top of the help
     without: ClassVar[tuple[str, ...]] = ()  # shared flags that the command does not have
+    # Shared flags whose default depends on the command, with the text that help shows for it.
+    defaults: ClassVar[tuple[tuple[str, str], ...]] = ()
 
     def __init__(self, **values: Any) -> None:
         for name, value in values.items():
@@ -70,7 +72,7 @@ def typer_function(
     """
     groups: dict[str, Any] = {n: a for n, a in kind.__annotations__.items() if is_dataclass(a)}
     parsed = {
-        name: _group_flags(annotation, kind.without)
+        name: _group_flags(annotation, kind.without, dict(kind.defaults))
         if name in groups
         else [_own_flag(name, annotation, getattr(kind, name, inspect.Parameter.empty))]
         for name, annotation in kind.__annotations__.items()
@@ -98,16 +100,20 @@ def _own_flag(name: str, annotation: Any, default: Any) -> inspect.Parameter:
     return _keyword(name, annotation, default)
 
 
-def _group_flags(group: Any, without: tuple[str, ...]) -> list[inspect.Parameter]:
+def _group_flags(
+    group: Any, without: tuple[str, ...], shown: Mapping[str, str]
+) -> list[inspect.Parameter]:
     defaults = {field.name: field.default for field in fields(group)}
     return [
-        _option(name, parameter, defaults[name])
+        _option(name, parameter, defaults[name], shown.get(name))
         for name, parameter in declared(group).items()
         if parameter.has_flag and name not in without
     ]
 
 
-def _option(name: str, parameter: Parameter, default: Any) -> inspect.Parameter:
+def _option(
+    name: str, parameter: Parameter, default: Any, shown: str | None = None
+) -> inspect.Parameter:
     spellings = [flag(name)] if parameter.letter is None else [flag(name), parameter.letter]
     kind: Any = parameter.constraint.kind
     if kind is bool and default is True:
@@ -115,8 +121,13 @@ def _option(name: str, parameter: Parameter, default: Any) -> inspect.Parameter:
     if default is None:
         kind = kind | None
     required = default is MISSING
+    if shown is None and default is None:
+        shown = parameter.unset
     option = typer.Option(
-        *spellings, help=parameter.help, rich_help_panel=parameter.panel, show_default=not required
+        *spellings,
+        help=parameter.help,
+        rich_help_panel=parameter.panel,
+        show_default=shown or not required,
     )
     annotation: Any = Annotated[kind, option]
     return _keyword(name, annotation, inspect.Parameter.empty if required else default)

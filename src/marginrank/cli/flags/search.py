@@ -30,12 +30,13 @@ OF_TRAIN = declared(AdditiveDeclaration)
 DEFAULTS: dict[str, Any] = {f.name: f.default for f in fields(AdditiveDeclaration)}
 
 
-def _listed(name: str, more: str = ".", default: Any = "") -> Any:
+def _listed(name: str, more: str = ".", default: Any = "", unset: str | None = None) -> Any:
     """Return a field for several values of a parameter of train or train-additive."""
     if default == "":
         default = NONE if DEFAULTS[name] is None else DEFAULTS[name]
     constraint = or_none(TEXT) if default is None else TEXT
-    return Parameter(constraint, f"{OF_TRAIN[name].help[:-1]}{more}", LISTS).field(default)
+    help = f"{OF_TRAIN[name].help[:-1]}{more}"
+    return Parameter(constraint, help, LISTS, unset=unset).field(default)
 
 
 def _shared(name: str, more: str = ".") -> Any:
@@ -47,23 +48,17 @@ class SearchOptions(Flags):
     """The candidates: all combinations of the values that are listed."""
 
     C: str | None = Parameter(
-        or_none(TEXT), f"{LOSS_WEIGHT.help[:-1]}; default: a grid from the data.", LISTS, "-C"
+        or_none(TEXT), LOSS_WEIGHT.help, LISTS, "-C", unset="a grid derived from the data"
     ).field(None)
     loss: str = _listed("loss")
     pair_selection: str = _listed("pair_selection")
-    pair_cost: str = _listed("pair_cost")
+    pair_cost: str = _listed("pair_cost", "; none: 1 for every pair.")
     margin: str = _listed("margin")
     normalization: str | None = _listed(
-        "normalization",
-        "; default: both 'none' and 'query' are tried; if -C is given, 'none'; with --additive, "
-        "'pairs'.",
-        None,
+        "normalization", default=None, unset="none,query; with -C: none; with --additive: pairs"
     )
     scale: str | None = _listed(
-        "scale",
-        "; default: both 'none' and 'query' are tried; if -C is given, 'none'; with --additive, "
-        "'standard'.",
-        None,
+        "scale", default=None, unset="none,query; with -C: none; with --additive: standard"
     )
     additive: bool = switch(
         "Search additive models (one curve per feature, see train-additive).", LISTS
@@ -82,28 +77,33 @@ class SearchOptions(Flags):
     )
     max_iter: int = _shared("max_iter")
     points: int | None = count(
-        "Number of values of C in the default grid; default: 21, or 11 with --budget. With "
-        "--additive: 3, and the grid is extended while its first or last value is the best.",
+        "Number of values of C in the default grid. With --additive, the grid is extended while "
+        "its first or last value is the best.",
         SEARCH,
+        unset="21; with --budget: 11; with --additive: 3",
         at_most=1000,
     )
     budget: float | None = Parameter(
         or_none(number()),
-        "Seconds for the search: a coarse grid of C for all combinations, then finer grids around "
-        "the best; with -C, only the given values.",
+        "Seconds for the search. It tries a coarse grid of C for all combinations, then finer "
+        "grids around the best value; with -C, only the given values.",
         SEARCH,
+        unset="no limit",
     ).field(None)
 
 
 class ScoringOptions(Flags):
     """Data and rule to score candidates by, and data to evaluate the selected model on."""
 
-    valid: str | None = text("Data to score candidates on, instead of folds.", EVALUATION)
-    valid_group: str | None = text("File of query sizes for --valid (see --group).", EVALUATION)
+    valid: str | None = text("Data to score candidates on.", EVALUATION, unset="folds of DATA")
+    valid_group: str | None = text(
+        "File of query sizes of --valid, as --group.", EVALUATION, unset="one query"
+    )
     folds: int = count("Number of folds of whole queries.", EVALUATION, 5, at_least=2, at_most=1000)
     rule: str = Parameter(
         choice(("best", "one_se")),
-        "Select the highest mean (best), or the smallest C within one standard error (one_se).",
+        "Candidate to select: best (the highest mean) or one_se (the smallest C within one "
+        "standard error of the highest mean).",
         EVALUATION,
     ).field("best")
     nested: bool = switch(
@@ -111,9 +111,15 @@ class ScoringOptions(Flags):
         "estimate on new queries.",
         EVALUATION,
     )
-    test: str | None = text("Test data to evaluate the selected model on.", EVALUATION)
-    test_group: str | None = text("File of query sizes for --test (see --group).", EVALUATION)
-    plot: str | None = text("Save a plot of the metric against C to this file.", OUTPUT)
+    test: str | None = text(
+        "Test data to evaluate the selected model on.", EVALUATION, unset="no test"
+    )
+    test_group: str | None = text(
+        "File of query sizes of --test, as --group.", EVALUATION, unset="one query"
+    )
+    plot: str | None = text(
+        "File to plot the metric against C to, such as search.png.", OUTPUT, unset="no plot"
+    )
 
     def __post_init__(self) -> None:
         """Raise ValueError for an invalid value, or for a rule that needs folds."""

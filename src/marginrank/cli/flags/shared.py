@@ -78,17 +78,21 @@ def _check_cluster(name: str, where: str) -> None:
         )
 
 
-def text(help: str, panel: str = DATA, default: str | None = None) -> Any:
-    """Return a field for an optional flag that takes text."""
-    return Parameter(or_none(TEXT), help, panel).field(default)
+def text(
+    help: str, panel: str = DATA, default: str | None = None, *, unset: str | None = None
+) -> Any:
+    """Return a field for an optional flag that takes text; `unset` is as in Parameter."""
+    return Parameter(or_none(TEXT), help, panel, unset=unset).field(default)
 
 
-def count(help: str, panel: str, default: int | None = None, **bounds: Any) -> Any:
+def count(
+    help: str, panel: str, default: int | None = None, *, unset: str | None = None, **bounds: Any
+) -> Any:
     """Return a field for a flag that takes an integer, from 1 on unless `bounds` differ."""
     constraint = integer(**{"at_least": 1, **bounds})
-    return Parameter(or_none(constraint) if default is None else constraint, help, panel).field(
-        default
-    )
+    if default is None:
+        constraint = or_none(constraint)
+    return Parameter(constraint, help, panel, unset=unset).field(default)
 
 
 def switch(help: str, panel: str = OUTPUT) -> Any:
@@ -112,32 +116,37 @@ class Reading(Flags):
 
     label: str = text("Label column of a table.", default="label")
     qid: str = text('Query column of a table; "" if all rows are one query.', default="qid")
-    features: str | None = text("Feature columns of a table, separated by commas; default: all.")
+    features: str | None = text(
+        "Feature columns of a table, separated by commas.", unset="all other columns"
+    )
     sample_weight: str | None = text(
-        'Column of document weights in a table; default: "sample_weight", if it exists.'
+        "Column of document weights in a table.", unset="sample_weight, if it exists"
     )
     query_weight: str | None = text(
-        'Column of query weights in a table; default: "query_weight", if it exists.'
+        "Column of query weights in a table.", unset="query_weight, if it exists"
     )
     comments: str | None = text(
-        'Column of comments, such as document ids, in a table; default: "comment", if it exists.'
+        "Column of comments, such as document ids, in a table.", unset="comment, if it exists"
     )
-    group: str | None = text("File of query sizes, one per line, for LETOR text without qid.")
+    group: str | None = text(
+        "File of query sizes, one per line, for LETOR text without qid.", unset="one query"
+    )
     n_features: int | None = count(
-        "Number of features in LETOR text; default: that of the model, or the largest index.",
-        DATA,
+        "Number of features in LETOR text.", DATA, unset="the largest index"
     )
     zero_based: bool = switch("Feature indices in LETOR text start at 0 instead of 1.", DATA)
     missing: str = text(
-        'Number that replaces NULL and nan in LETOR text, or "error".', default="error"
+        'Number that replaces NULL and nan in LETOR text, or "error" to stop at the first.',
+        default="error",
     )
     layout: str = Parameter(
-        choice(("auto", "dense", "csr")), "Matrix for LETOR text: auto, dense or csr.", DATA
+        choice(("auto", "dense", "csr")),
+        "Matrix for LETOR text: dense, csr (sparse), or auto, which takes less memory.",
+        DATA,
     ).field("auto")
     dtype: str = Parameter(
         choice(("float32", "float64")),
-        "Precision of features read from LETOR text: float32 or float64. Without it, convert "
-        "takes float64 if float32 would lose digits.",
+        "Precision of features in LETOR text: float32 or float64.",
         DATA,
     ).field("float32")
     n_jobs: int | None = N_JOBS._replace(panel=DATA, has_flag=True).field(None)
@@ -148,50 +157,65 @@ class Resources(Flags):
 
     memory_limit: str | None = Parameter(
         or_none(Constraint(str, parse_bytes)),
-        "Memory for the process, such as 2GB; default: the free memory. A larger store is read "
-        "from disk in every pass.",
+        "Memory that the process may use, such as 2GB: a store is then read from disk in every "
+        "pass over the data.",
         DATA,
+        unset="read from disk if the free memory is too small",
     ).field(None)
     dask: str | None = Parameter(
         or_none(Constraint(str, _check_cluster)),
         "Dask cluster to train on: the address of a scheduler, or local[N] for N local workers. "
         "DATA must be stores that every worker can read.",
         DATA,
+        unset="train in this process",
     ).field(None)
 
 
 class MetricOptions(Flags):
     """Options of ndcg and dcg."""
 
-    gain: str | None = text("Gain of ndcg and dcg: exponential (default) or linear.", EVALUATION)
-    discount: str | None = text(
-        "Discount at rank r of ndcg and dcg: standard, 1 / log2(r + 1) (default), or letor, "
-        "1 at ranks 1 and 2, then 1 / log2(r).",
+    gain: str | None = text(
+        "Gain of ndcg and dcg: exponential (2^label - 1) or linear (label).",
         EVALUATION,
+        unset="exponential",
+    )
+    discount: str | None = text(
+        "Discount of ndcg and dcg at rank r: standard, 1 / log2(r + 1); or letor, 1 at ranks 1 "
+        "and 2, then 1 / log2(r).",
+        EVALUATION,
+        unset="standard",
     )
 
 
 class OneMetric(MetricOptions):
     """One metric and its options."""
 
-    metric: str = text("Metric, a name from marginrank.metrics.", EVALUATION, default="ndcg@10")
+    metric: str = text(
+        "Metric, such as ndcg@10, average_precision or pairwise_accuracy.",
+        EVALUATION,
+        default="ndcg@10",
+    )
 
 
 class Metrics(MetricOptions):
     """Several metrics and their options."""
 
     metrics: str | None = text(
-        "Metrics, separated by commas, such as ndcg@10,average_precision; default: the common "
-        "ones.",
+        "Metrics, separated by commas, such as ndcg@10,average_precision.",
         EVALUATION,
+        unset="ndcg@1, ndcg@5, ndcg@10, average_precision, reciprocal_rank, pairwise_accuracy",
     )
 
 
 class ValidationFlags(Metrics):
     """Validation data and metrics."""
 
-    valid: str | None = text("Validation data to evaluate the model on.", EVALUATION)
-    valid_group: str | None = text("File of query sizes for --valid (see --group).", EVALUATION)
+    valid: str | None = text(
+        "Validation data to evaluate the model on.", EVALUATION, unset="no validation"
+    )
+    valid_group: str | None = text(
+        "File of query sizes of --valid, as --group.", EVALUATION, unset="one query"
+    )
 
 
 class Training(Flags):

@@ -53,8 +53,9 @@ train a.store b.store --dask tcp://host:8786 --model model.json"""
     validation: ValidationFlags
     training: Training
     pairs: str | None = text(
-        "File of pairs to learn from instead of labels: preferred row, other row (from 0) and, "
-        "optionally, a weight, or a weight and a margin."
+        "File of pairs to learn from, one per line: preferred row, other row (both from 0) and, "
+        "optionally, a weight, or a weight and a margin.",
+        unset="pairs from labels",
     )
 
 
@@ -62,15 +63,16 @@ class PathOptions(Flags):
     """A path of sparse models to select from."""
 
     path: int | None = count(
-        "Fit this many values of C (or of the radius, see --parameter) with tol 1e-4, and keep "
-        "the best on --valid by the first of --metrics; default metric: ndcg@10.",
+        "Number of values of C or radius to fit with tol 1e-4; the model with the best first "
+        "metric of --metrics (ndcg@10 without it) on --valid is kept.",
         PATH,
+        unset="one fit",
         at_most=10_000,
     )
     parameter: str = Parameter(
-        choice(("C", "radius")), "Parameter of the path: C or radius.", PATH
+        choice(("C", "radius")), "Parameter that varies along the --path: C or radius.", PATH
     ).field("C")
-    plot: str | None = text("File to plot the path to, such as path.png.", PATH)
+    plot: str | None = text("File to plot the path to, such as path.png.", PATH, unset="no plot")
 
     def check_penalty(self, l1_ratio: float) -> None:
         """Raise ValueError if the path has no default grid with this penalty."""
@@ -158,7 +160,7 @@ train-online a.txt --model m.json --valid v.txt --early-stopping"""
     validation: ValidationFlags
     training: Training
     chunk_documents: int | None = count(
-        "Documents of text in memory at a time; default: 65536.", DATA
+        "Number of documents of text in memory at a time.", DATA, unset="65536"
     )
 
 
