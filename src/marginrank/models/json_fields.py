@@ -12,7 +12,7 @@ from marginrank._utils.version import __version__
 from marginrank.data.feature_choice import directions
 from marginrank.models.fit_report import FitReport, Iteration, Pass, StopReason
 from marginrank.models.linear_model import LostFunction
-from marginrank.models.parameters import check_stored
+from marginrank.models.stored_parameters import check_stored
 from marginrank.models.text_formats import shorten
 
 VERSION = 1

@@ -21,14 +21,12 @@ from marginrank._utils.parameters import (
     Wording,
     accepted_by,
     choice,
-    declared,
     given,
     integer,
     number,
     or_none,
     share,
 )
-from marginrank.models.fusion_parameters import FusionDeclaration
 
 if TYPE_CHECKING:
     from marginrank._utils.types import Floats
@@ -442,32 +440,6 @@ ESTIMATOR_ONLY: dict[str, dict[str, Any]] = {
     "KernelRankSVM": _ONLINE_ONLY,
     "FusionRanker": {"random_state": 0},
 }
-DECLARATIONS: dict[str, tuple[type, ...]] = {
-    "RankSVM": (LinearDeclaration, DeviceDeclaration),
-    "SparseRankSVM": (SparseDeclaration, DeviceDeclaration),
-    "SGDRankSVM": (OnlineDeclaration,),
-    "AdditiveRankSVM": (AdditiveDeclaration,),
-    "KernelRankSVM": (LinearDeclaration,),
-    "FusionRanker": (FusionDeclaration,),
-}
-
-
-def check_stored(estimator: str, parameters: dict[str, Any], more: Iterable[str] = ()) -> None:
-    """Raise ValueError if a parameter of a model file is unknown or has an invalid value.
-
-    `more` are names of parameters that the caller checks. Losses, solvers and metrics are checked
-    by fits.
-    """
-    known = {
-        name: parameter
-        for kind in DECLARATIONS[estimator]
-        for name, parameter in declared(kind).items()
-    }
-    unknown = parameters.keys() - {*known, *ESTIMATOR_ONLY[estimator], *more}
-    if unknown:
-        raise ValueError(f"unknown: {', '.join(map(repr, sorted(unknown)))}")
-    for name in known.keys() & parameters.keys():
-        known[name].constraint.check(name, parameters[name])
 
 
 def recorded_parameters(estimator: str, parameters: Any) -> dict[str, Any]:

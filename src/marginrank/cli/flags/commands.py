@@ -97,9 +97,7 @@ evaluate --run bm25.run --qrels qrels.txt --metrics ndcg@10,judged@10"""
     ] = None
     reading: Reading
     metrics: Metrics
-    scores: str | None = text(
-        "File with one score per document and line.", EVALUATION, unset="scores of MODEL"
-    )
+    scores: str | None = text("File with one score per line.", EVALUATION, unset="scores of MODEL")
     run: str | None = text(f"{RUN_FILE}.", EVALUATION, unset="evaluate MODEL or --scores")
     qrels: str | None = QRELS
     unjudged: str = UNJUDGED
@@ -128,13 +126,9 @@ compare --run-a bm25.run --run-b hybrid.run --qrels qrels.txt"""
     reading: Reading
     metric: OneMetric
     model_a: str | None = text("Model file for a.", EVALUATION, unset="use --scores-a")
-    scores_a: str | None = text(
-        "File with the scores of a, one per document and line.", EVALUATION, unset="use --model-a"
-    )
+    scores_a: str | None = text("Scores of a, one per line.", EVALUATION, unset="use --model-a")
     model_b: str | None = text("Model file for b.", EVALUATION, unset="use --scores-b")
-    scores_b: str | None = text(
-        "File with the scores of b, one per document and line.", EVALUATION, unset="use --model-b"
-    )
+    scores_b: str | None = text("Scores of b, one per line.", EVALUATION, unset="use --model-b")
     run_a: str | None = text(f"Run a: {RUN_FILE}.", EVALUATION, unset="compare on DATA")
     run_b: str | None = text(f"Run b: {RUN_FILE}.", EVALUATION, unset="compare on DATA")
     qrels: str | None = QRELS
@@ -492,8 +486,6 @@ class DemoFlags(CommandFlags):
     n_queries: int = count("Number of training queries.", DATA, 400, at_least=2, at_most=10**5)
     random_state: int = RANDOM_STATE._replace(panel=DATA).field(0)
     plot: str | None = text(
-        "File to plot the curves of the additive model to, such as curves.png.",
-        OUTPUT,
-        unset="no plot",
+        "File to plot the additive model to, such as curves.png.", OUTPUT, unset="no plot"
     )
     json: bool = json_flag()
