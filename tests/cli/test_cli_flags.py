@@ -192,7 +192,7 @@ def test_features_are_those_of_a_model_that_names_them(invoke, here):
 def test_columns_that_look_like_no_features_are_a_warning(invoke, here):
     command = ("train", "d.csv", "--model", "one.json")
     done = invoke(*command, "--qid", "", "--json")
-    assert "the column 'qid' is taken as a feature" in done.stderr
+    assert "the column 'qid' is used as a feature" in done.stderr
     assert json.loads(done.stdout)["data"]["features"] == 7
     done = invoke(*command, "--qid", "", "--features", "f1,f2", "--json")
     assert "taken as a feature" not in done.stderr

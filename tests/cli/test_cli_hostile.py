@@ -227,7 +227,7 @@ def test_a_defect_is_told_in_a_sentence_too(invoke, train_txt, monkeypatch):
     monkeypatch.setattr(data, "read_letor", fail)
     done = invoke("inspect", train_txt)
     assert done.returncode == 1
-    assert "bug in marginrank, please report it: KeyError in test_cli_hostile.py:" in done.stderr
+    assert "bug in marginrank; please report it: KeyError in test_cli_hostile.py:" in done.stderr
 
 
 @pytest.fixture

@@ -233,14 +233,14 @@ def test_validation_data_have_groups_of_their_own(run, ungrouped):
     done = run(*command, "--valid-group", ungrouped / "valid.group")
     assert "no qid" not in done.stderr
     assert json.loads(done.stdout)["valid"]["pairwise_accuracy"] == 1
-    warning = f"{ungrouped}/valid.txt has no qid, so all documents are taken as one query"
+    warning = f"{ungrouped}/valid.txt has no qid, so all documents count as one query"
     assert run(*command).stderr.count(warning) == 1
 
 
 def test_text_without_queries_is_a_warning(run, ungrouped):
     train_txt = ungrouped / "train.txt"
     warning = (
-        f"marginrank: warning: {train_txt} has no qid, so all documents are taken as one query; if "
+        f"marginrank: warning: {train_txt} has no qid, so all documents count as one query; if "
         "they are not, pass --group.\n"
     )
     done = run("train", train_txt, "--model", ungrouped / "m.json")

@@ -22,7 +22,7 @@ def main(words: list[str] | None = None) -> None:
         app(words, prog_name="marginrank")
     except ImportError as error:
         sys.exit(_complain(str(error)))
-    except OSError as error:  # the help could not be written
+    except OSError as error:  # a failure to write the help
         _streams.silence_stdout()
         sys.exit(_complain(f"standard output: {error.strerror or error}"))
     except KeyboardInterrupt:  # before a command could start

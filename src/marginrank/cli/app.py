@@ -60,7 +60,7 @@ All commands: marginrank --help. Flags of one: marginrank tune --help.
 
 FIRST, EXAMPLE = "Most used flags", "Example"  # headings
 
-# Rich's boxes take twice as long as the rest of the help.
+# Help without rich: drawing its boxes takes twice as long as everything else.
 PLAIN: Any = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}
 
 
@@ -95,7 +95,7 @@ class Command(TyperCommand):
 
 
 class TrainingCommand(Command):
-    """A command that trains; its error for an unknown flag names the command that has it."""
+    """A command that trains; an unknown flag raises an error that names the command with it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         own = self.flags()
@@ -115,7 +115,7 @@ class CompatCommand(Command):
     """The command ``compat``, whose arguments are flags of another program."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the name of the program; its flags are passed on as they are."""
+        """Parse the name of the program; its flags are passed on unchanged."""
         ours = not args or args[0] == "--help"
         return super().parse_args(ctx, args if ours else ["--", *args])
 
@@ -126,7 +126,7 @@ def command(name: str) -> Command:
     kind = COMMANDS[name]
 
     def run(flags: CommandFlags) -> None:
-        # NumPy and the solvers are imported here, and not for --help.
+        # Import NumPy and the solvers here, not for --help.
         start = perf_counter()
         module = import_module(f"marginrank.cli.commands.{name.replace('-', '_')}")
         module.run(flags, Phases(perf_counter() - start))
@@ -153,7 +153,7 @@ class Commands(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the first sentence of each command's help, in groups."""
-        width = max(map(len, COMMANDS))  # the same first column in all groups
+        width = max(map(len, COMMANDS))  # all groups have a first column of this width
         for heading, group in GROUPS.items():
             rows = [(f"{n:{width}}", str(k.__doc__).partition("\n")[0]) for n, k in group.items()]
             with formatter.section(heading):

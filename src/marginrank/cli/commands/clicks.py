@@ -57,7 +57,7 @@ def run(flags: ClicksFlags, phases: Phases) -> None:
 def _write(
     flags: ClicksFlags, index: FeatureIndex, bad: BadRows, counts: SessionCounts, phases: Phases
 ) -> None:
-    """Write the store; the rows of a large log wait in a temporary folder beside it."""
+    """Write the store; rows of a large log are first written to a temporary folder beside it."""
     paths = log_paths(flags.log)
     columns = LogColumns(flags.session, flags.query, flags.document, flags.position, flags.click)
     name, beside = name_of_log(paths), os.path.dirname(os.path.abspath(flags.out))
@@ -106,8 +106,8 @@ def _print_summary(result: dict[str, Any]) -> None:
     print_line("")
     rows = [
         ("sessions in the log", result["sessions"]),
-        ("left out: no click", result["without_clicks"]),
-        ("left out: all documents clicked", result["all_clicked"]),
+        ("dropped: no click", result["without_clicks"]),
+        ("dropped: all documents clicked", result["all_clicked"]),
         *((name, stored[name]) for name in ("documents", "features", "pairs")),
         ("clicks", result["clicks"]),
         ("last position", result["last_position"]),

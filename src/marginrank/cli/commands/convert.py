@@ -30,7 +30,7 @@ from marginrank.io.store_builder import (
 from marginrank.io.table_files import parquet_columns, write_frame
 from marginrank.io.text_sources import name_all
 
-# Flags that describe the output, by its kind.
+# Flags that describe the output, for each kind of output.
 WRITES = {"table": ("label", "qid", "comments"), "text": ("zero_based",), "store": ()}
 
 
@@ -75,7 +75,7 @@ def _target_kind(out: str, to: str | None) -> str:
 
 def _convert_in_memory(flags: ConvertFlags, phases: Phases, kind: str) -> dict[str, Any]:
     out, reading = flags.out, flags.reading
-    # Text that is written again needs all digits of float64; other formats store the dtype.
+    # Text and .csv output needs all digits of float64; the other formats store the dtype.
     typed = kind == "store" or out.lower().endswith(".parquet")
     request = _data.DataRequest(comments=True, text_dtype="smallest" if typed else "widest")
     data = _data.open_data(flags.data, reading, phases, request)
@@ -101,7 +101,7 @@ def _write_store(flags: ConvertFlags, phases: Phases) -> dict[str, Any]:
     if kind == "store":
         with phases.reading(what):
             source = open_store(data[0], map_features=False)
-            # X is mapped only after its checksums were compared.
+            # FeatureRows compares the checksums of X before it is mapped.
             source = source._replace(X=FeatureRows.of(source.X))
         with phases.phase("write", out), naming(out):
             return _save_grouped(source, out, flags.overwrite)

@@ -33,7 +33,7 @@ RIDGE = 1.0
 POPULARITY = 2.0  # effect of the query, relative to differences within it
 CURVED = ("bm25", "length", "price")  # features whose effect is not linear
 N_FEATURES = 12
-QUANTILES = (0.5, 0.75, 0.9, 0.97)  # of the utility, where labels 1 to 4 begin
+QUANTILES = (0.5, 0.75, 0.9, 0.97)  # quantiles of the utility at which labels 1 to 4 begin
 BOOSTERS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("LightGBM", "LGBMRanker", {"verbose": -1}),
     ("XGBoost", "XGBRanker", {}),
@@ -63,7 +63,7 @@ def run(flags: DemoFlags, phases: Phases) -> None:
         train, test = _make(flags.n_queries, flags.random_state)
     with phases.phase("solve"):
         linear = with_seed(fit_linear(train, LINEAR, seed=seed_from(0)), 0)
-    warn_of_model(linear, LINEAR)  # or raise KeyboardInterrupt
+    warn_of_model(linear, LINEAR)  # raises KeyboardInterrupt if interrupted
     with phases.phase("solve additive"):
         additive = fit_additive(train, ADDITIVE, seed=seed_from(0))
     with phases.phase("baselines"):
@@ -136,7 +136,7 @@ def _boosted_scores(train: RankingData, test: RankingData) -> dict[str, Any]:
             module = import_module(library.lower())
         except (ImportError, OSError):  # OSError: a system library is missing
             continue
-        # One thread: several would wait for each other on a busy machine.
+        # Use one thread: several would wait for each other on a busy machine.
         model = getattr(module, ranker)(n_jobs=1, random_state=0, **options)
         model.fit(train.X, train.y.astype(int), group=np.bincount(train.qid))
         return {library: model.predict(test.X)}

@@ -28,8 +28,8 @@ from marginrank.models import AdditiveModel, LinearModel, is_model
 
 MAX_LABELS = 20  # more distinct labels than this are shown in bins
 N_BINS = 10
-BAR = 30  # characters
-SHOWN = 10  # names in a list
+BAR = 30  # length of the longest bar, in characters
+SHOWN = 10  # most names in a list
 MANY_FEATURES = 1 << 20  # with more, constant features are not counted
 NEGLIGIBLE = 1e-9  # relative to the largest scaled weight; smaller weights are rounding errors
 
@@ -189,8 +189,8 @@ def _describe_model(model: Any, stderr: Floats | None, top: int) -> dict[str, An
     """Return the parameters of a model and its largest weights by magnitude.
 
     Weights are listed with their standard errors, if given. If features were scaled, weights are
-    compared after scaling (weight times scale), which also identifies weights that are zero up to
-    rounding. For a model without weights, return its kind, features and scale.
+    sorted by weight times scale, which also shows which weights are zero up to rounding. A model
+    without feature weights has its kind, features and scale instead.
     """
     names = model.feature_names
     if isinstance(model, AdditiveModel):

@@ -57,7 +57,7 @@ def run(flags: TrainSparseFlags, phases: Phases) -> None:
         return
     if options.path is None:
         opened = task.open(memory_limit=flags.resources.memory_limit)
-    else:  # always in memory, because the fits of a path share the data
+    else:  # X is always in memory, because the fits of a path share it
         opened = OpenedData(open_data(flags.data, flags.reading, phases))
     data = opened.data
     held_out = task.open_valid(data.n_features, data.feature_names)
@@ -89,7 +89,7 @@ def _fit_path(
     name, phases = flags.path.parameter, task.phases
     parameters = replace(parameters, C=None, tol=PATH_TOL, radius=1.0 if name == "radius" else None)
     with phases.phase("path"), phases.solving(task.training.verbose) as callback:
-        # The final fit warns of features without effect.
+        # The last fit warns about features without effect.
         path, _ = fit_path(
             SparsePath,
             SparseLearner(name, callback),
@@ -104,7 +104,7 @@ def _fit_path(
     warn_of(path.convergence_message(has_tol=False))
     if path.scores is not None and len(path.scores) > 1 and path.scores.max() == path.scores.min():
         warn_of(
-            f"{path.metric} is the same for all models of the path, so the sparsest is kept; check "
+            f"{path.metric} is the same for all models of the path; the sparsest is kept. Check "
             "that the validation data have the same features and queries with distinct labels."
         )
     return path

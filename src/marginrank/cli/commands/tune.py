@@ -40,7 +40,7 @@ from marginrank.selection.search import run_search
 from marginrank.selection.space import SearchSpace
 
 AXES = ("loss", "pair_selection", "pair_cost", "margin", "normalization", "scale")
-SHARED = ("solver", "tol", "max_iter")  # by all candidates
+SHARED = ("solver", "tol", "max_iter")  # the same for all candidates
 SHARED_BY_ADDITIVE = ("categorical_features", "interactions", "group_l1", "monotonic_cst")
 NEEDS = (
     ("valid_group", "valid"),
@@ -63,7 +63,7 @@ def run(flags: TuneFlags, phases: Phases) -> None:
         lambda: _search_space(options, reading.n_jobs), inputs=inputs, outputs=[scoring.plot]
     )
     data = open_data(flags.data, reading, phases, DataRequest(missing=options.additive))
-    # Validation and test data are read before the search, so that an error costs no time.
+    # Read validation and test data before the search, so that errors appear early.
     request = DataRequest(data.n_features, data.feature_names, missing=options.additive)
     rest = reading, phases, request
     valid = open_held_out("valid", scoring.valid, scoring.valid_group, *rest)
@@ -117,7 +117,7 @@ def _search_space(options: SearchOptions, n_jobs: int | None) -> SearchSpace:
 
 
 def _values(name: str, listed: str) -> list[Any]:
-    """Return the values of a comma-separated list, each validated as by train."""
+    """Return the values of a comma-separated list, validated like the values of train."""
     kind = {"C": float, "smoothness": float, "max_bins": int}.get(name, str)
     values: list[Any] = []
     for entry in map(str.strip, listed.split(",")):

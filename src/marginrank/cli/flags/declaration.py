@@ -34,7 +34,7 @@ class Flags:
     """Base of dataclasses whose fields are flags; values are checked when an object is made."""
 
     def __init_subclass__(cls) -> None:
-        """Turn the subclass into a dataclass, without methods that nobody calls."""
+        """Turn the subclass into a dataclass, without methods that are not used."""
         dataclass(frozen=True, kw_only=True, eq=False, repr=False)(cls)
 
     def __post_init__(self) -> None:

@@ -54,7 +54,7 @@ def sweep_bar(progress: StreamProgress) -> Live:
 
 @contextmanager
 def searching_bar() -> Iterator[Callable[[int, int | None, str], None]]:
-    """Show how many models are done, and below it the best one so far; yield a callback."""
+    """Show the number of finished models, and below it the best model; yield a callback."""
     bar = Progress(TextColumn("tune"), BarColumn(), MofNCompleteColumn(), TextColumn("models"))
     task, below = bar.add_task("", total=None), Text()
 

@@ -1,4 +1,4 @@
-"""Checks before any work is done: flags that do not apply, and files that overwrite each other."""
+"""Early checks: flags that do not apply, and files that overwrite each other."""
 
 import os
 import stat
@@ -26,7 +26,7 @@ def check_run_flags(
     needed: Collection[str],
     excluded: Collection[str],
 ) -> None:
-    """Raise ValueError if runs come with data files, `excluded` flags, or without `needed` ones."""
+    """Raise ValueError for runs with data files or `excluded` flags, or without `needed` flags."""
     if files:
         raise ValueError(f"{files[0]}: runs are evaluated with --qrels; drop the file.")
     for name in needed:
@@ -49,8 +49,8 @@ def check_flags(
 ) -> None:
     """Raise ValueError for a flag that does not apply.
 
-    A flag may exclude or need another flag, or describe a kind of data that is neither among the
-    files nor --valid nor --test. `writes` are flags that describe the output.
+    A flag may exclude or need another flag, or apply to a kind of data that is not given (as files,
+    --valid or --test). `writes` are flags that describe the output.
     """
     for name, other in conflicts:
         if name in given and other in given:
@@ -161,7 +161,7 @@ def _is_stored(state: os.stat_result) -> bool:
 
 
 def _overwrites(out: str, state: os.stat_result) -> bool:
-    """Whether `out` is, or is inside, the input with this stat result, under any name."""
+    """Return True if `out` is, or is inside, the input with this stat result."""
     if not _is_stored(state):
         return False
     place = Path(os.path.realpath(out))

@@ -16,11 +16,11 @@ from marginrank.models.fit_report import report_of
 if TYPE_CHECKING:
     from distributed import Client
 
-PATIENCE = "30s"  # for an answer of the scheduler
+PATIENCE = "30s"  # longest wait for an answer of the scheduler
 
 
 def train_on_cluster(task: TrainingTask, parameters: BatchParameters, where: str) -> None:
-    """Fit to stores that the workers of a cluster read; write the model and print the summary."""
+    """Fit a model to stores on a cluster, write the model and print the summary."""
     require("dask.dataframe", "dask")
     random_state, verbose = task.training.random_state, task.training.verbose
     with _connecting(where) as client:
@@ -82,7 +82,7 @@ def _connecting(where: str) -> "Iterator[Client]":
 
 @contextmanager
 def _ignoring_interrupts() -> Iterator[None]:
-    """Start processes that ignore Ctrl-C, which a terminal sends to them as well."""
+    """Start processes in the block that ignore Ctrl-C, which a terminal sends to them, too."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield

@@ -10,7 +10,7 @@ from marginrank.cli.support.output import print_table
 from marginrank.models.additive_model import AdditiveModel, Curve, Interaction
 
 BARS = "▁▂▃▄▅▆▇█"
-WIDTH = 32  # characters of a curve
+WIDTH = 32  # most characters of a curve
 SHADES = " ░▒▓█"
 
 

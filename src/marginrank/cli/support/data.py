@@ -1,4 +1,4 @@
-"""Reading of the data that a command is given: LETOR text, a table, or a store."""
+"""Reading of the data of a command: LETOR text, a table, or a store."""
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -125,7 +125,7 @@ def _read_table(path: str, reading: Reading, request: DataRequest) -> RankingDat
     comments = COLUMNS["comments"] if reading.comments is None else reading.comments
     frame = read_frame(path, texts=[comments])
     optional = {"label": not request.labels, "qid": not request.queries}
-    optional |= dict.fromkeys(reading.given & optional.keys(), False)  # named on the command line
+    optional |= dict.fromkeys(reading.given & optional.keys(), False)  # flags that were given
     if optional["label"] and reading.label not in frame.column_names:
         frame = frame.append_column(reading.label, [np.zeros(frame.num_rows)])
     qid = reading.qid or None
@@ -150,11 +150,11 @@ def _read_table(path: str, reading: Reading, request: DataRequest) -> RankingDat
 
 
 def warn_of_roles(path: str, names: Sequence[str], used: Collection[str | None]) -> None:
-    """Warn of features that are named like labels, query ids or weights, and may leak them."""
+    """Warn about features named like labels, query ids or weights, which could leak labels."""
     for name in ("label", "qid", *COLUMNS.values()):
         if name in names and name not in used:
             warn_of(
-                f"{path}: the column {name!r} is taken as a feature; if it is not one, list the "
+                f"{path}: the column {name!r} is used as a feature; if it is not one, list the "
                 "features with --features."
             )
 
@@ -162,7 +162,7 @@ def warn_of_roles(path: str, names: Sequence[str], used: Collection[str | None])
 def extra_columns(
     names: Sequence[str], reading: Reading, features: Sequence[str]
 ) -> dict[str, str | None]:
-    """Return the columns of weights and comments: as flags say, or as convert names them."""
+    """Return the columns of weights and comments, given by flags or with the names of convert."""
     columns = {}
     for role, usual in COLUMNS.items():
         given = getattr(reading, role)
@@ -208,14 +208,14 @@ def warn_of_digits(path: str) -> None:
 def warn_of_one_query(what: str, group: str = "group") -> None:
     """Warn that text has no query ids, so all documents are one query."""
     warn_of(
-        f"{what} has no qid, so all documents are taken as one query; if they are not, pass "
+        f"{what} has no qid, so all documents count as one query; if they are not, pass "
         f"{flag(group)}."
     )
 
 
 @contextmanager
 def _of_the_model(reading: Reading) -> Iterator[None]:
-    """Attribute the number of features to the model in errors, if no flag gave it."""
+    """Replace --n-features in errors by the model, if the number comes from the model."""
     try:
         yield
     except ParameterError as error:
@@ -225,7 +225,7 @@ def _of_the_model(reading: Reading) -> Iterator[None]:
 
 
 def missing_policy(policy: str) -> float | str:
-    """Parse --missing as a number if possible, otherwise return the text."""
+    """Return --missing as a number if possible, else as text."""
     try:
         return float(policy)
     except ValueError:
@@ -233,7 +233,7 @@ def missing_policy(policy: str) -> float | str:
 
 
 def data_summary(data: RankingData) -> dict[str, int]:
-    """Return the counts that every command shows."""
+    """Return the counts of data that every command shows."""
     return {
         "documents": data.n_documents,
         "queries": data.n_queries,

@@ -19,7 +19,7 @@ INTERRUPTED = 130
 
 
 class CheckFailed(Exception):
-    """Raised if a check that the user asked for has failed, as in ``export --verify``."""
+    """Raised if a requested check fails, as in ``export --verify``."""
 
 
 @contextmanager
@@ -43,7 +43,7 @@ def exit_codes() -> Iterator[None]:
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         complain(
-            f"this is a bug in marginrank, please report it: {type(error).__name__} in "
+            f"this is a bug in marginrank; please report it: {type(error).__name__} in "
             f"{Path(frame.filename).name}:{frame.lineno}: {_one_line(error)}"
         )
         raise typer.Exit(FAILED) from error

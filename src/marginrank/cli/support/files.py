@@ -18,7 +18,7 @@ from marginrank._utils.parameters import ParameterError, Part
 from marginrank.cli.support.progress import Phases
 from marginrank.cli.support.streams import check_piped
 
-LONGEST = 40  # characters of a file that a message quotes
+LONGEST = 40  # most characters of a file that a message quotes
 
 
 @contextmanager

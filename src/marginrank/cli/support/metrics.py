@@ -28,7 +28,7 @@ def find_metrics(
 ) -> dict[str, Metric]:
     """Return the metrics in a comma-separated list, or the default ones, with their options.
 
-    Raises ValueError for an option that none of them has. Errors name `parameter`.
+    Raises ValueError for an option that no metric has. Errors name `parameter`.
     """
     values = {"gain": options.gain, "discount": options.discount}
     given = {option: value for option, value in values.items() if value is not None}
@@ -64,7 +64,7 @@ def measure(
     skip: bool,
     per_query: bool = False,
 ) -> dict[str, Any]:
-    """Return the metrics of `scores` by name; with `skip`, omit and warn of undefined ones."""
+    """Return the metrics of `scores` by name; with `skip`, drop undefined ones with a warning."""
     values = {}
     left_out: dict[str, list[str]] = {}
     qid = data.qid
@@ -93,7 +93,7 @@ def with_intervals(
 def with_interval(value: float, by_query: Any) -> str:
     """Return a mean ± half the width of its 95% interval."""
     defined = by_query[~np.isnan(by_query)]
-    # Pairwise accuracy is a share of all pairs, so its values per query say little about its error.
+    # Pairwise accuracy is a share of all pairs, not a mean over queries, so it has no interval.
     is_mean = defined.size > 1 and np.isclose(np.mean(defined), value, rtol=1e-9)
     return plus_minus(value, half_interval(defined) if is_mean else np.nan)
 

@@ -56,7 +56,7 @@ def print_table(
     for row in cells:
         table.add_row(*row)
     with writing_out(), console.capture() as capture:  # rich may write while it captures
-        # Not as the table's own title, which would wrap at the width of the table.
+        # Print the title separately: as title of the table it would wrap at the table's width.
         console.print(Text(for_stdout(title), style="bold"))
         console.print(table)
         console.print()

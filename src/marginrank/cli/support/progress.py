@@ -48,7 +48,7 @@ class Phases:
             yield show and (lambda done, total: show(f"{what} {done:,} of {total:,}"))
 
     def searching(self) -> AbstractContextManager[Callable[[int, int | None, str], None] | None]:
-        """Yield a callback for the models done, the models planned and the best one, or None."""
+        """Yield a callback for the models done, the models planned and the best model, or None."""
         return self._bar("searching_bar")
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""Output of tune: progress, the candidates, and the command that repeats the last fit."""
+"""Output of tune: progress, candidates, and the command that repeats the last fit."""
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -59,7 +59,7 @@ class Reporter:
         self._last = progress
 
     def end(self) -> None:
-        """Print the state after the last fit, unless that was shown already."""
+        """Print the state after the last fit, unless it was printed already."""
         if self._last is not None and self._bar is None and not self._verbose:
             write_err(f"{_models_done(self._last)}; {self._best(self._last)}")
 
@@ -145,7 +145,8 @@ def print_tuning(described: Mapping[str, Any]) -> None:
 def shown_candidates(described: Mapping[str, Any]) -> list[int]:
     """Return the indices of the candidates for a table, ordered by combination and C.
 
-    If there are many: all of the selected combination, and the best of each other combination.
+    If there are many, the table has all candidates of the selected combination and the best one of
+    each other combination.
     """
     candidates = described["candidates"]
     order = sorted(
@@ -208,8 +209,8 @@ def _against_runner_up(described: Mapping[str, Any]) -> str:
     chosen, other = (candidates[described[k]] for k in ("chosen", "runner_up"))
     differ = [name for name in described["varied"][1:] if chosen[name] != other[name]]
     a, b = parameters_text(chosen, differ), parameters_text(other, differ)
-    # The t-test, which the interval comes from. With few queries, the randomization test has no p
-    # below 0.05: 5 queries can be swapped in 32 ways only.
+    # Use the t-test, which also gives the interval. With few queries, the randomization test has no
+    # p below 0.05: 5 queries can be swapped in 32 ways only.
     difference, p = comparison["difference"], comparison["t_test_p"]
     low, high = comparison["interval"]
     metric = described["metric"]
@@ -232,7 +233,7 @@ def _against_runner_up(described: Mapping[str, Any]) -> str:
 def train_command(
     files: Sequence[str], reading: Reading, parameters: RidgeParameters, training: Training
 ) -> str:
-    """Return the ``marginrank train`` command that fits the same model, bit by bit."""
+    """Return the ``marginrank train`` command that fits the same model, bit for bit."""
     is_additive = isinstance(parameters, AdditiveDeclaration)
     command = "train-additive" if is_additive else "train"
     declaration = AdditiveDeclaration if is_additive else LinearDeclaration
@@ -251,7 +252,7 @@ def train_command(
 
 
 def _spelled(values: Mapping[str, Any]) -> list[str]:
-    """Return flags with their values; numbers are read back exactly."""
+    """Return flags with their values, with all digits of numbers."""
     words = []
     for name, value in values.items():
         words.append(flag(name))

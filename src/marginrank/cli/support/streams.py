@@ -1,4 +1,4 @@
-"""The standard streams, which a shell may have closed, and text that is safe to show."""
+"""The standard streams, which may be closed, and text that is safe to show."""
 
 import os
 import signal
@@ -6,23 +6,23 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-# Replacements for encodings without these; other characters that are missing become escapes.
+# Replacements for characters that an encoding lacks; other such characters are escaped.
 PLAIN = str.maketrans("▁▂▃▄▅▆▇█░▒▓×−", "_.-=+*%#.:*x-") | {ord("…"): "..."}
 
 
 def prepare() -> None:
-    """Open closed standard streams, and make output survive broken pipes and odd characters."""
-    # If the reader of a pipe has ended, end silently as other programs do.
+    """Open closed standard streams; set handling of broken pipes and of unusual characters."""
+    # If the reader of a pipe has ended, end silently like other programs.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    # A file that is opened while a standard descriptor is free would get its number, and what a
-    # library prints there would end up in the file.
+    # If a standard descriptor is free, the next file that is opened gets its number, and output of
+    # libraries would end up in the file.
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is `descriptor`
     if sys.stdout is None:
-        # For reading: writing must fail, so that check_stdout reports the closed stream.
+        # Open it for reading: writing must fail, so that check_stdout reports the closed stream.
         sys.stdout = open(os.devnull)  # noqa: SIM115
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
@@ -75,7 +75,7 @@ def silence_stdout() -> None:
 
 
 def printable(text: str) -> str:
-    """Escape control characters and others that a terminal does not show."""
+    """Return text with control characters and other invisible characters escaped."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 

@@ -37,7 +37,7 @@ BatchParameters = Parameters | SparseParameters
 Checked = TypeVar("Checked")
 Model = TypeVar("Model", LinearModel, AdditiveModel)
 
-SHOWN = 10  # effects of positions in the table
+SHOWN = 10  # most effects of positions in the table
 NEEDS = tuple((name, "valid") for name in ("valid_group", "metrics", "gain", "discount"))
 
 
@@ -71,8 +71,8 @@ class TrainingTask(NamedTuple):
     ) -> Checked:
         """Return `make()`, the parameters, after all checks that need no data.
 
-        `inputs` and `outputs` are the files that not every training command has; `only_with` are
-        flags that need some value of another parameter.
+        `inputs` and `outputs` are files that only some training commands have. `only_with` are
+        flags that require a value of another parameter.
         """
         read = [*self.files, *inputs, self.validation.valid]
         check_writable(self.training.model)
@@ -102,7 +102,7 @@ class TrainingTask(NamedTuple):
     def open_valid(
         self, n_features: int, names: Sequence[str] | None, *, missing: bool = False
     ) -> RankingData | None:
-        """Read the validation data: before the fit, so that an error costs no time."""
+        """Read the validation data, before the fit so that errors appear early."""
         valid, group = self.validation.valid, self.validation.valid_group
         request = DataRequest(n_features, names, missing=missing)
         return open_held_out("valid", valid, group, self.reading, self.phases, request)
@@ -189,7 +189,7 @@ def warn_of_report(report: FitReport, tol: float, feature_names: list[str] | Non
     """Emit the warnings of a fit; raise KeyboardInterrupt if it was interrupted."""
     if report.stop_reason is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
-    if isinstance(report.error, BrokenPipeError):  # the reader of --verbose has ended
+    if isinstance(report.error, BrokenPipeError):  # the reader of the output of --verbose has ended
         raise report.error
     if report.error is None:
         warn_of(effect_message(report.without_effect, feature_names))

@@ -1,6 +1,6 @@
 """marginrank compat: drop-in replacements for SVM^rank and LIBLINEAR-ranksvm.
 
-Flags are single letters, parsed as these programs do, with the meaning that they have there.
+Flags are single letters. They are parsed as in these programs and have the same meaning.
 """
 
 from marginrank._utils.parameters import Mention, ParameterError
@@ -34,6 +34,6 @@ def run(flags: CompatFlags, phases: Phases) -> None:
 
 
 def _as_flag_of_convert(mention: Mention) -> str:
-    """Return a parameter in a message; as a flag of convert if the program has no such flag."""
+    """Return a parameter as text; options of reading become flags of `marginrank convert`."""
     reading = mention.name in ("missing", "zero_based")
     return f"marginrank convert {as_flag(mention)}" if reading else str(mention)

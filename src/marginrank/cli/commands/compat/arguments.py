@@ -12,10 +12,10 @@ class Flag(NamedTuple):
     """A one-letter flag of a program."""
 
     help: str
-    read: Check | None = str  # converts the next word, or raises ValueError; None without a value
+    read: Check | None = str  # converts the value, or raises ValueError; None for a switch
     default: Any = None
-    unsupported: str | None = None  # the reason
-    unused: bool = False  # accepted without effect on the result
+    unsupported: str | None = None  # why the flag is not supported; None if it is
+    unused: bool = False  # whether the flag is accepted without effect on the result
 
 
 class ParsedArguments(NamedTuple):
@@ -33,7 +33,7 @@ class Program:
     usage: str
     flags: dict[str, Flag]
     run: Callable[[ParsedArguments], None]
-    n_files: tuple[int, int]  # at least, at most
+    n_files: tuple[int, int]  # smallest and largest number of files
     help_flags: tuple[str, ...] = ("-?", "-h", "--help")
     prefixes: dict[str, str] = field(default_factory=dict)  # "-w1" is the flag "-wi"
 
@@ -124,7 +124,7 @@ integer = partial(number, kind=int, name="an integer")
 
 
 def only(values: Iterable[int], reason: str) -> Check:
-    """Return a parser that accepts only these integers; `reason` says why not others."""
+    """Return a parser that accepts only these integers; `reason` is part of the error message."""
     allowed = tuple(values)
 
     def read(text: str) -> int:
