@@ -32,7 +32,7 @@ from marginrank.models.fit_report import print_iteration
 
 
 class AdditiveInput(NamedTuple):
-    """Documents, the categorical columns of a data frame, and the categories that are text."""
+    """Documents, the categorical columns of a data frame, and their text categories."""
 
     data: RankingData
     categorical: list[int]

@@ -142,5 +142,5 @@ def _is_listed(value: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Return a NumPy number as a Python number, and everything else unchanged."""
+    """Return a NumPy number as a Python number, and any other value unchanged."""
     return value.item() if isinstance(value, (np.generic, np.ndarray)) and not value.ndim else value

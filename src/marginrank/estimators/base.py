@@ -73,10 +73,10 @@ REPORTED += (
 class BaseRanker(KeywordArguments, BaseEstimator):
     """Base of all rankers, with ``rank``, ``score`` and ``export`` on top of ``predict``."""
 
-    _parameters_type: ClassVar[Any]  # dataclass of the parameters of the fit
+    _parameters_type: ClassVar[Any]  # dataclass of the parameters of a fit
     n_jobs: int | None
 
-    # With metadata routing enabled, fit and score get queries without being asked for.
+    # With metadata routing enabled, fit and score get queries without a request by the user.
     __metadata_request__fit = {"qid": True}  # noqa: RUF012
     __metadata_request__score = {"qid": True}  # noqa: RUF012
 
@@ -251,16 +251,16 @@ class BaseRanker(KeywordArguments, BaseEstimator):
         return self
 
     def _take_over(self: Any, model: Any, features: dict[str, Any]) -> None:
-        """Set the fitted attributes; raise the error that ended the fit, or warn about it."""
+        """Set the fitted attributes; raise the error that ended the fit, or emit its warnings."""
         set_features(self, features)
         self._set_model(model)
         report = report_of(model)
         if report.stop_reason is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
         if report.error is not None:
-            # A copy, because the traceback of a raised error refers to `report`, which holds it.
+            # Raise a copy: its traceback refers to `report`, which holds the original error.
             raise copy(report.error)
-        if isinstance(self, LinearRanker):  # the weights of others are not one per feature
+        if isinstance(self, LinearRanker):  # other rankers have no weights of features
             warn_of(effect_message(report.without_effect, feature_names_of(self)))
         warn_of(self._convergence_message(report), ConvergenceWarning)
 

@@ -188,7 +188,7 @@ class _FoldResult(NamedTuple):
     estimator: Any
     fit_time: float
     score_time: float
-    values: dict[str, list[float]]  # of the metrics, by side
+    values: dict[str, list[float]]  # values of the metrics on each side of the folds
 
 
 def _run(

@@ -119,7 +119,7 @@ def _inner_steps(steps: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield from _inner_steps(step.steps, f"{path}.")
         elif isinstance(step, ColumnTransformer):
             inner = [(name, one) for name, one, _ in step.transformers]
-            if hasattr(step, "transformers_"):  # without those that got no column
+            if hasattr(step, "transformers_"):  # transformers_ lacks those without columns
                 columns = step._transformer_to_input_indices
                 inner = [(name, one) for name, one, _ in step.transformers_ if len(columns[name])]
             yield from _inner_steps(inner, f"{path}.")
@@ -157,7 +157,7 @@ def _drops(step: Any) -> bool:
 
 
 def _through(steps: list[Any], weights: Floats) -> Floats:
-    """Return the weights of the first step's input, given the weights of the last one's output."""
+    """Return weights of the first step's input, given weights of the last step's output."""
     for step in reversed(steps):
         if not _passes(step):
             weights = _fold(step, weights)
@@ -199,7 +199,7 @@ def _(step: ColumnTransformer, weights: Floats) -> Floats:
     result = np.zeros(step.n_features_in_)
     factors = step.transformer_weights or {}
     for name, inner, _columns in step.transformers_:
-        # As numbers, whether they were given as names, slices, masks or a function.
+        # Column numbers, even if columns were given as names, slices, masks or a function.
         columns = step._transformer_to_input_indices[name]
         if len(columns) == 0 or _drops(inner):
             continue

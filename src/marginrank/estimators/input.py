@@ -24,7 +24,7 @@ from marginrank.data.validation import as_matrix, check_features, check_not_lazy
 from marginrank.fit.inputs import check_propensity, is_path
 from marginrank.models.parameters import NO_FLOAT64
 
-# What to pass instead of keywords of other libraries and of other estimators here.
+# Hints for keywords of other libraries, and of other estimators of this library.
 HINTS = {
     "fit": {
         "groups": "pass query ids as qid=, or sizes of contiguous queries as group=",
@@ -39,7 +39,7 @@ HINTS = {
         "CV in its name with objective= and best_params_",
         "kernel": "use KernelRankSVM",
         "device": "its fit needs the native kernels, which compute curves and single steps on the "
-        "processor; RankSVM, SparseRankSVM, KernelRankSVM, RankSVMCV and SparseRankSVMCV have a "
+        "CPU; RankSVM, SparseRankSVM, KernelRankSVM, RankSVMCV and SparseRankSVMCV have a "
         "device",
         "metric": "pass scoring= to an estimator that has it, such as RankSVMCV",
     },

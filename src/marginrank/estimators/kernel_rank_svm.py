@@ -214,10 +214,10 @@ n_features_in_, feature_names_in_
 
     def _plain_model(self) -> KernelModel:
         self._require_model()
-        self._parameters()  # raises if set_params has set a wrong value since the fit
+        self._parameters()  # raises an error if set_params has set an invalid value
         settled = {"gamma": self._fitted_kernel().gamma, "scale": self._scale()}
         parameters = self.get_params(deep=False) | settled
-        del parameters["device"]  # of a fit, not of a model
+        del parameters["device"]  # a parameter of a fit, not of a model
         return KernelModel(
             parameters=parameters,
             dual_coef=self.dual_coef_,

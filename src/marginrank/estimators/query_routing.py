@@ -77,7 +77,7 @@ def score_documents(estimator: Any, X: Any, qid: Integers) -> Floats:
 def _scoring_method(estimator: Any) -> str:
     methods = ("predict", "decision_function")
     classes = getattr(estimator, "classes_", None)
-    if classes is not None:  # predicted classes would leave most documents tied
+    if classes is not None:  # with predicted classes, most documents would be tied
         methods = ("decision_function", "predict_proba")
         if len(classes) > 2:
             methods = ("predict_proba", "decision_function")

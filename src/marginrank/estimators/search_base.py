@@ -25,7 +25,7 @@ class SearchRanker(BaseRanker):
     """A ranker that runs a search, then fits all data with the selected parameters."""
 
     _estimator: ClassVar[Any]  # class of the last fit
-    _searched: ClassVar[tuple[str, ...]] = ()  # its parameters that are searched besides C
+    _searched: ClassVar[tuple[str, ...]] = ()  # parameters besides C that are searched
 
     def fit(
         self,
@@ -90,7 +90,7 @@ class SearchRanker(BaseRanker):
     def _search(self, data: RankingData, space: SearchSpace, seed: int) -> SearchResult:
         """Run the search, and delete the model of an earlier fit.
 
-        Sets: ``search_``, ``cv_results_``, ``best_index_``, ``best_score_``, ``best_params_``,
+        Sets ``search_``, ``cv_results_``, ``best_index_``, ``best_score_``, ``best_params_``,
         ``comparison_`` and ``n_splits_``.
         """
         log = SearchLog(space) if self.verbose else None
@@ -116,7 +116,7 @@ class SearchRanker(BaseRanker):
         return {name: own[name] for name in names if name in own and name not in self._searched}
 
     def _require_model(self) -> None:
-        """Raise NotFittedError without a model, also after a fit with refit=False."""
+        """Raise NotFittedError if there is no model, for example after a fit with refit=False."""
         super()._require_model()
         if not hasattr(self, "best_estimator_"):
             raise NotFittedError(
@@ -133,7 +133,7 @@ def _fitted_attributes(estimator: Any) -> dict[str, Any]:
 
 
 class SearchLog:
-    """Prints one line per fit of a search, with the mean score of its candidate so far."""
+    """Callback of a search: one line per fit, with the mean score of its candidate so far."""
 
     def __init__(self, space: SearchSpace) -> None:
         self._names = (space.learner.parameter, *space.varied)

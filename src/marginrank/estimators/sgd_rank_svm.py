@@ -294,7 +294,7 @@ pair_margin
         parameters = self._parameters()
         parameters.check_stream()
         total = 0.0 if n_pairs_total is None else check_number("n_pairs_total", n_pairs_total)
-        coef = getattr(self, "coef_", None)  # all that a model from a file has
+        coef = getattr(self, "coef_", None)  # the only state of a model from a file
         if coef is not None:
             check_features_of_fit(self, X)
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
