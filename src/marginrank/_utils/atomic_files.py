@@ -23,9 +23,9 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     """Open a binary file for writing that replaces `path` only if the block succeeds.
 
     The file is written under a temporary name in the same folder, synced and renamed. If the block
-    raises, the temporary file is removed; if the process is killed, the next write to `path`
-    removes it. Links are followed, and an existing file keeps its permissions. A device or a pipe,
-    such as /dev/stdout, is written directly.
+    raises an error, the temporary file is removed; if the process is killed, the next write to
+    `path` removes it. Links are followed, and an existing file keeps its permissions. A device or a
+    pipe, such as /dev/stdout, is written directly.
     """
     if _is_special(path):
         with _naming_writes(path), open(path, "wb") as file:
@@ -113,7 +113,7 @@ def _is_at(path: Path, descriptor: int) -> bool:
 
 
 def _is_special(path: Path) -> bool:
-    """Whether `path` is a device or a pipe; raise if it is a folder."""
+    """Return True if `path` is a device or a pipe; raise IsADirectoryError if it is a folder."""
     try:
         mode = os.stat(path).st_mode
     except FileNotFoundError:
@@ -124,7 +124,7 @@ def _is_special(path: Path) -> bool:
 
 
 def _move_folder(temporary: str, target: str) -> None:
-    """Rename a folder; an existing `target` is then at `temporary`, or removed."""
+    """Rename a folder; an existing `target` is moved to `temporary`, or removed."""
     if not os.path.lexists(target):
         os.rename(temporary, target)
     elif not _exchange(temporary, target):  # two renames: for a moment, there is no target
@@ -205,10 +205,10 @@ def _remove_leftovers(target: str) -> None:
 @contextmanager
 def _locked(path: str) -> Iterator[bool]:
     """Lock a file or folder and yield True; yield False if another process may be writing it."""
-    # A process that writes holds a lock, which the system releases however the process ends.
-    try:  # a pipe, which would block, or a link is not ours
+    # A writing process holds a lock, which the system releases even if the process is killed.
+    try:  # do not open pipes, which would block, or links: they are not temporary files of ours
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
-    except OSError:  # gone, or another user's
+    except OSError:  # the file is gone, or belongs to another user
         yield False
         return
     try:
@@ -216,7 +216,7 @@ def _locked(path: str) -> Iterator[bool]:
         is_free = stat.S_ISREG(mode) or stat.S_ISDIR(mode)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:  # locked, or the file system has no locks
+        except OSError:  # another process holds the lock, or the file system has no locks
             is_free = False
         yield is_free
     finally:

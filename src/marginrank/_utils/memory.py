@@ -21,7 +21,7 @@ UNITS = {"": 1, "B": 1} | {
 }
 NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:e\d+)?"
 SIZE = re.compile(rf"({NUMBER})\s*({'|'.join(UNITS)})", re.IGNORECASE)
-FIT_VECTORS = 8  # with one entry per feature, that any fit needs at once
+FIT_VECTORS = 8  # least number of vectors with one entry per feature in a fit
 
 
 def require_memory(n_bytes: int, what: str, fix: str) -> None:
@@ -62,7 +62,7 @@ def _limits() -> Iterator[int]:
     yield _system_memory()
     for path in CONTROL_GROUPS:
         with suppress(OSError, ValueError), open(path, encoding="ascii") as file:
-            yield int(file.read())  # "max" if there is none
+            yield int(file.read())  # "max" if there is no limit
     limits = (resource.RLIMIT_AS, _mapped_memory), (resource.RLIMIT_DATA, reserved_memory)
     for kind, used in limits:
         limit = resource.getrlimit(kind)[0]

@@ -6,9 +6,9 @@ from marginrank._utils.types import Floats, Integers
 
 
 def places_of_largest(values: Floats, k: int) -> Integers:
-    """Return the positions of the k largest values, ascending; ties go to the first positions.
+    """Return the positions of the k largest values, ascending; of equal values, the first ones.
 
-    ``numpy.argpartition`` selects among equal values differently by version and processor.
+    The selection of ``numpy.argpartition`` among equal values depends on version and processor.
     """
     n = values.size
     if k >= n:

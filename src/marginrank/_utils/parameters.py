@@ -14,14 +14,14 @@ from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
-LONGEST_INTEGER = 256  # bits of an integer that messages show
+LONGEST_INTEGER = 256  # messages show integers with at most this many bits
 DECLARATION = "parameter"  # key of a field's metadata
 
 
 class Mention(NamedTuple):
     """A parameter or a learner in a message: ``C``, or ``C=1.0`` with the code of a value.
 
-    The command line shows it as a flag or a command.
+    The command line shows a parameter as a flag, and a learner as a command.
     """
 
     name: str
@@ -113,7 +113,7 @@ class ParameterError(ValueError):
 
 @contextmanager
 def calling(name: str, other: str) -> Iterator[None]:
-    """Replace the parameter `name` by `other` in ParameterErrors of the block."""
+    """Name the parameter `other` instead of `name` in ParameterErrors of the block."""
     try:
         yield
     except ParameterError as error:

@@ -7,7 +7,7 @@ from typing import Any
 
 from marginrank._utils.optional import require
 
-MOST_ROWS = 50  # rows of an HTML table; to_frame has all
+MOST_ROWS = 50  # most rows of an HTML table; to_frame returns all rows
 
 
 class ResultTable:
@@ -50,7 +50,7 @@ class ResultTable:
         rows = islice(zip(*columns.values(), strict=True), MOST_ROWS)
         caption = repr(self)
         if n_rows > MOST_ROWS:
-            caption += f"; the first {MOST_ROWS} of {n_rows} rows, to_frame() has all"
+            caption += f"; first {MOST_ROWS} of {n_rows} rows, to_frame() returns all"
         return (
             f"<table><caption>{escape(caption)}</caption>"
             f"<thead>{_html_row('th', columns)}</thead>"

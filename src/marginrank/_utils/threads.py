@@ -1,4 +1,4 @@
-"""Numbers of threads of the kernels and of BLAS, and a cached_property without a lock."""
+"""Limits on the threads of the kernels and of BLAS, and a cached_property without a lock."""
 
 import numbers
 import os
@@ -36,7 +36,7 @@ def effective_threads(n_jobs: int | None) -> int:
 
 def available_threads() -> int:
     """Return OMP_NUM_THREADS, or the number of cores that this process may run on."""
-    # joblib and clusters set the variable to share a machine.
+    # joblib and cluster schedulers set the variable if processes share a machine.
     wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     if wanted.isdecimal() and int(wanted) > 0:
         return int(wanted)
@@ -44,20 +44,20 @@ def available_threads() -> int:
 
 
 class _Libraries(NamedTuple):
-    """The BLAS libraries of this process, as threadpoolctl controls them."""
+    """Controllers of threadpoolctl for the BLAS libraries of this process."""
 
-    shared: list[Any]  # with one number of threads per process
-    local: list[Any]  # with one number of threads per calling thread
+    shared: list[Any]  # libraries with one number of threads per process
+    local: list[Any]  # libraries with one number of threads per calling thread
 
 
 class _SharedLimit:
     """Limit of one thread for shared libraries, from the first `enter` to the last `leave`."""
 
     def __init__(self) -> None:
-        self._holders: list[int] = []  # threads
+        self._holders: list[int] = []  # ids of threads between `enter` and `leave`
         self._before: list[tuple[Any, int]] = []  # libraries and their numbers of threads
-        # Held during a fork, so that the child never sees a half-done change. An RLock, because a
-        # signal handler that interrupted its owner may fork.
+        # The lock is held during a fork, so that the child never sees a half-done change. It is an
+        # RLock, because a signal handler that interrupts its owner may fork.
         self._lock = threading.RLock()
         os.register_at_fork(
             before=self._lock.acquire,
@@ -98,8 +98,8 @@ class _SharedLimit:
 def serial_blas() -> Iterator[None]:
     """Limit BLAS to one thread.
 
-    With more, sums would depend on the number of threads, which would also compete with the threads
-    of the kernels. Fits may overlap, in any threads: the last one restores the number of threads.
+    With more threads, sums would depend on their number, and they would compete with the threads of
+    the kernels. Fits may overlap, in any threads: the last to end restores the number of threads.
     """
     local = [(library, library.num_threads) for library in _libraries().local]
     _shared_limit.enter()
@@ -127,7 +127,7 @@ def _is_shared(library: Any) -> bool:
 
 
 def _drop_owner(library: Any) -> None:
-    """Make threadpoolctl let this thread set the number of threads of a shared library."""
+    """Allow this thread to set the number of threads of a shared library by threadpoolctl."""
     # Since 3.8, threadpoolctl ignores all threads except the first one that set the number.
     drop = getattr(library, "clear_controlling_thread", None)
     if drop is not None:
@@ -140,8 +140,9 @@ _shared_limit = _SharedLimit()
 class cached_property(Generic[T]):
     """functools.cached_property of Python 3.12, without a lock.
 
-    Before 3.12, one lock served all instances of a class: threads waited for each other's sweeps,
-    and a process forked meanwhile waited forever. Two concurrent threads both compute the value.
+    Before 3.12, all instances of a class shared one lock: threads waited for each other's sweeps,
+    and a process forked during a computation waited forever. Here, two concurrent threads both
+    compute the value.
     """
 
     def __init__(self, compute: Callable[[Any], T]) -> None:

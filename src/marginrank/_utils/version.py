@@ -1,3 +1,3 @@
-"""The version of marginrank, in a place that every module may import."""
+"""The version of marginrank, which every module may import from here."""
 
 __version__ = "0.1.0"
