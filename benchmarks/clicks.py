@@ -1,14 +1,18 @@
-"""Learning from simulated clicks: the table of docs/how_to/clicks.md.
+"""Learning from simulated clicks: the tables of docs/how_to/clicks.md.
 
     MARGINRANK_DATA=folder python benchmarks/clicks.py [--only NAME …] [--quick] [--no-lightgbm]
+    MARGINRANK_DATA=folder python benchmarks/clicks.py --order 0 --shuffle 1 --exponents 1
     python benchmarks/clicks.py --cost
 
 Each set is divided into five folds by query. Sessions show the ten best documents by one feature,
-the one that ranks better than three quarters of the features. Clicks follow the position-based
-model with the bias exponents 0.5, 1 and 1.5, and three seeds. Every learner gets the same clicks
-and the same parameters; NDCG@10 is by the labels of the held-out fold. "recovered" is the share of
-the difference between naive clicks and full labels. --quick has one fold and one seed. --cost
-measures what positions add to a fit.
+the one that ranks better than three quarters of the features; --order 0 takes the best feature, and
+--order 0.5 the median. --shuffle adds Gumbel noise to the feature in each session, times this
+number of standard deviations, so that documents change their positions. Clicks follow the
+position-based model with the bias exponents 0.5, 1 and 1.5, and three seeds.
+
+Every learner gets the same clicks and the same parameters; NDCG@10 is by the labels of the held-out
+fold. "recovered" is the share of the difference between naive clicks and full labels. --quick has
+one fold and one seed. --cost measures what positions add to a fit.
 """
 
 import argparse
@@ -28,7 +32,7 @@ from marginrank.metrics import ndcg
 SETS = ("MQ2008", "OHSUMED", "MSLR")
 EXPONENTS = (0.5, 1.0, 1.5)
 FOLDS, SESSIONS_PER_QUERY = 5, 5
-C = 0.3  # the best of 0.01, 0.1, …, 10 for full labels on a fold of MQ2008
+C = 0.3  # the best of 0.01, 0.1, 0.3, 1, 3 and 10 for full labels, on one fold of MQ2008
 Learner = Callable[[RankingData, ClickLog], Callable[[Any], Any]]
 
 
@@ -81,11 +85,12 @@ def boosted(debiased: bool) -> Learner:
     return fit
 
 
-def shown_by(train: RankingData) -> Any:
-    """Return the scores of a single feature, better than three quarters of the features."""
+def shown_by(train: RankingData, order: float) -> Any:
+    """Return the values of a single feature, worse than this share of the features."""
     ranking = rank_features(train.X, train.y, qid=train.qid)
-    j = ranking.order[len(ranking.order) // 4]
-    return ranking.direction[j] * train.X[:, j]
+    j = ranking.order[int(len(ranking.order) * order)]
+    values = ranking.direction[j] * train.X[:, j]
+    return values / values.std()
 
 
 def taken(data: RankingData, queries: Any) -> RankingData:
@@ -95,19 +100,20 @@ def taken(data: RankingData, queries: Any) -> RankingData:
     return RankingData(np.ascontiguousarray(X[rows]), data.y[rows], data.qid[rows])
 
 
-def values(data: RankingData, learners: dict[str, Learner], eta: float, quick: bool) -> Any:
+def values(data: RankingData, learners: dict[str, Learner], eta: float, options: Any) -> Any:
     """Return NDCG@10 by learner, fold and seed."""
     order = np.random.default_rng(0).permutation(data.n_queries)
     folds = np.array_split(order, FOLDS)
     found: dict[str, list[float]] = {name: [] for name in learners}
-    for k in range(1 if quick else FOLDS):
+    for k in range(1 if options.quick else FOLDS):
         test = taken(data, folds[k])
         train = taken(data, np.concatenate([fold for j, fold in enumerate(folds) if j != k]))
-        for seed in range(1 if quick else 3):
+        for seed in range(1 if options.quick else 3):
             log = make_clicks(
                 train.y,
                 qid=train.qid,
-                scores=shown_by(train),
+                scores=shown_by(train, options.order),
+                temperature=options.shuffle,
                 n_sessions=SESSIONS_PER_QUERY * train.n_queries,
                 eta=eta,
                 random_state=seed,
@@ -141,6 +147,9 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=SETS)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--no-lightgbm", action="store_true")
+    parser.add_argument("--order", type=float, default=0.25)
+    parser.add_argument("--shuffle", type=float, default=0.0)
+    parser.add_argument("--exponents", type=float, nargs="*", default=EXPONENTS)
     parser.add_argument("--cost", action="store_true", help="measure the cost of positions")
     options = parser.parse_args()
     if options.cost:
@@ -159,8 +168,8 @@ def main() -> None:
     shares = []
     for name in options.only:
         data = readers[next(key for key in readers if key.lower().startswith(name.lower()[:4]))]()
-        for eta in EXPONENTS:
-            found = values(data, learners, eta, options.quick)
+        for eta in options.exponents:
+            found = values(data, learners, eta, options)
             lost = np.mean(found["full labels"] - found["naive clicks"])
             for learner, scores in found.items():
                 gain = scores - found["naive clicks"]

@@ -95,6 +95,7 @@ def test_the_commands_that_train_use_the_positions(run, folder, expected, tmp_pa
     assert "effects of positions" in run("train", out, "--model", model).stdout
     run("train-sparse", out, "--model", model)
     run("train-additive", out, "--model", model)
+    assert "effects of positions" in run("train-online", out, "--model", model).stdout
 
 
 def test_bad_rows_are_named_or_counted(run, folder, tmp_path):
