@@ -43,16 +43,37 @@ def _ordered(x):  # type: ignore[no-untyped-def]
     return bits ^ ((bits >> 63) & 0x7FFFFFFFFFFFFFFF)
 
 
-@triton.jit
-def _active(key, level, other_key, other_level, inside, theta, width):  # type: ignore[no-untyped-def]
-    # Active pairs of documents (rows) with preferred partners (columns), and with other partners.
-    # Both sides of a pair compare the same two numbers.
+@triton.jit  # type: ignore[untyped-decorator]
+def _chunk(chunks, keys, levels, DOCUMENTS: tl.constexpr):  # type: ignore[no-untyped-def]
+    # The documents of a program: where they are, the range and number of their query, and their
+    # keys and levels.
+    chunk = chunks + 4 * tl.program_id(0)
+    first, begin = tl.load(chunk), tl.load(chunk + 1)
+    end, query = tl.load(chunk + 2), tl.load(chunk + 3)
+    at = first + tl.arange(0, DOCUMENTS)
+    inside = at < end
+    key = tl.load(keys + at, mask=inside, other=0.0)
+    level = tl.load(levels + at, mask=inside, other=0)
+    return at, inside, begin, end, query, key, level
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _partners(  # type: ignore[no-untyped-def]
+    keys, levels, first, end, key, level, theta, width, PARTNERS: tl.constexpr
+):  # fmt: skip
+    # A tile of documents (columns), and which of them are preferred partners of each document
+    # (rows) in an active pair, and which are other partners. Both sides of a pair compare the same
+    # two numbers.
+    at = first + tl.arange(0, PARTNERS)
+    inside = at < end
+    other_key = tl.load(keys + at, mask=inside, other=0.0)
+    other_level = tl.load(levels + at, mask=inside, other=0)
     step = other_level[None, :] - level[:, None]
     above = _ordered(other_key)[None, :] < _ordered(key + theta)[:, None]
     below = _ordered(key)[:, None] < _ordered(other_key + theta)[None, :]
     above = above & (step >= 1) & (step <= width) & inside[None, :]
     below = below & (step <= -1) & (step >= -width) & inside[None, :]
-    return above, below
+    return at, inside, other_key, above, below
 
 
 @triton.jit
@@ -109,11 +130,9 @@ def _window_sums(  # type: ignore[no-untyped-def]
     a, b, c, d = none, none, none, none
     low_a, low_b, low_c, low_d = none, none, none, none
     for first in range(begin, end, PARTNERS):
-        at = first + tl.arange(0, PARTNERS)
-        inside = at < end
-        other_key = tl.load(keys + at, mask=inside, other=0.0)
-        other_level = tl.load(levels + at, mask=inside, other=0)
-        above, below = _active(key, level, other_key, other_level, inside, theta, width)
+        at, inside, other_key, above, below = _partners(
+            keys, levels, first, end, key, level, theta, width, PARTNERS
+        )
         weight_a = tl.full((PARTNERS,), 1.0, tl.float64)
         weight_b = weight_a
         if WEIGHTED:
@@ -168,13 +187,7 @@ def _evaluate(  # type: ignore[no-untyped-def]
     WEIGHTED: tl.constexpr, DOCUMENTS: tl.constexpr, PARTNERS: tl.constexpr,
 ):  # fmt: skip
     # Writes five columns by document: slope, curvature, value and two sizes.
-    chunk = chunks + 4 * tl.program_id(0)
-    first, begin = tl.load(chunk), tl.load(chunk + 1)
-    end, query = tl.load(chunk + 2), tl.load(chunk + 3)
-    at = first + tl.arange(0, DOCUMENTS)
-    inside = at < end
-    key = tl.load(keys + at, mask=inside, other=0.0)
-    level = tl.load(levels + at, mask=inside, other=0)
+    at, inside, begin, end, query, key, level = _chunk(chunks, keys, levels, DOCUMENTS)
     spare = 62 - exponent((end - begin).to(tl.float64))
     finer, coarser = power_of_two(spare), power_of_two(-spare)
     size_c = largest(keys, keys, 0.0, begin, end, False, PARTNERS)
@@ -227,13 +240,7 @@ def _product(  # type: ignore[no-untyped-def]
     WEIGHTED: tl.constexpr, DOCUMENTS: tl.constexpr, PARTNERS: tl.constexpr,
 ):  # fmt: skip
     # The Hessian in score space times u; `pieces` are the quadratic ones.
-    chunk = chunks + 4 * tl.program_id(0)
-    first, begin = tl.load(chunk), tl.load(chunk + 1)
-    end, query = tl.load(chunk + 2), tl.load(chunk + 3)
-    at = first + tl.arange(0, DOCUMENTS)
-    inside = at < end
-    key = tl.load(keys + at, mask=inside, other=0.0)
-    level = tl.load(levels + at, mask=inside, other=0)
+    at, inside, begin, end, query, key, level = _chunk(chunks, keys, levels, DOCUMENTS)
     spare = 62 - exponent((end - begin).to(tl.float64))
     weight = tl.load(query_weight + query)
     origin = tl.load(u + begin)  # H maps constants to zero
@@ -277,11 +284,9 @@ def _product_sums(  # type: ignore[no-untyped-def]
     none = tl.zeros((DOCUMENTS,), tl.int64)
     a, b = none, none
     for first in range(begin, end, PARTNERS):
-        at = first + tl.arange(0, PARTNERS)
-        inside = at < end
-        other_key = tl.load(keys + at, mask=inside, other=0.0)
-        other_level = tl.load(levels + at, mask=inside, other=0)
-        above, below = _active(key, level, other_key, other_level, inside, theta, width)
+        at, inside, _, above, below = _partners(
+            keys, levels, first, end, key, level, theta, width, PARTNERS
+        )
         x = tl.load(u + at, mask=inside, other=0.0) - origin
         y = x
         if WEIGHTED:
