@@ -95,6 +95,15 @@ def test_negative_weights():
     assert free > positive
 
 
+@pytest.mark.parametrize("n_bootstraps", [0, 5])
+def test_weights_of_either_sign_do_not_cancel(n_bootstraps):
+    """If all weights are equally good, the middle of the line through them is zero."""
+    runs = {name: {"q": {"d": 1.0, "e": 2.0}} for name in "ab"}
+    ranker = FusionRanker(metric="recall", positive=False, n_bootstraps=n_bootstraps, cv=0)
+    weights = ranker.fit(runs, {"q": {"d": 1}}).model_.weights
+    assert np.abs(weights).sum() == pytest.approx(1.0)
+
+
 def test_weights_that_depend_on_the_query():
     short, y_short = generated_runs(8, quality=(3.0, 0.0), n_queries=15)
     long, y_long = generated_runs(9, quality=(0.0, 3.0), n_queries=15)

@@ -72,8 +72,8 @@ class WeightSearch:
             u, v = self._ends(w, target)
             crossings = self._metric.along(u, v)
             t = float(np.mean([crossings.steps(sample).best()[0] for sample in samples]))
-            w = unit((1.0 - t) * u + t * v)
-        w = unit(mean + w)
+            w = _between(u, v, t, otherwise=w)
+        w = _between(mean, w, 0.5, otherwise=w)
         return w if np.sum(query_weight > 0.0) < MANY_QUERIES else self._raised(w, query_weight)
 
     def _raised(self, w: Floats, query_weight: Floats) -> Floats:
@@ -89,7 +89,7 @@ class WeightSearch:
         if not good.size:
             return best
         t = (edges[good[0]] + edges[good[0] + 1]) / 2.0
-        return unit((1.0 - t) * w + t * best)
+        return _between(w, best, t, otherwise=best)
 
     def _climb(
         self, w: Floats, value: float, query_weight: Floats, rng: np.random.Generator
@@ -100,8 +100,9 @@ class WeightSearch:
             for target in self._targets(rng):
                 u, v = self._ends(w, target)
                 t, top = self._metric.along(u, v).steps(query_weight).best()
-                if top >= value:
-                    w, value = unit((1.0 - t) * u + t * v), top
+                moved = _between(u, v, t, otherwise=w)
+                if top >= value and moved is not w:
+                    w, value = moved, top
             if value <= before + LEAST_GAIN:
                 break
         return w, value
@@ -127,6 +128,12 @@ class WeightSearch:
         d[np.abs(d) < LEAST_GAIN] = 0.0
         low, high = (-w[d > 0.0] / d[d > 0.0]).max(), (-w[d < 0.0] / d[d < 0.0]).min()
         return np.maximum(w + low * d, 0.0), np.maximum(w + high * d, 0.0)
+
+
+def _between(u: Floats, v: Floats, t: float, *, otherwise: Floats) -> Floats:
+    """Return unit weights at t on the line from u to v; `otherwise` if they cancel."""
+    w = (1.0 - t) * u + t * v
+    return unit(w) if np.abs(w).sum() > LEAST_GAIN else otherwise
 
 
 def unit(w: Floats) -> Floats:
