@@ -217,10 +217,10 @@ def interrupted(paused):
 
 
 @pytest.fixture(scope="session")
-def refused(run):
-    """Return a function that runs a command with bad input and returns its one sentence."""
+def error_of(run):
+    """Return a function that runs a command with bad input and returns its error message."""
 
-    def refused(*arguments):
+    def error_of(*arguments):
         done = run(*arguments, code=2)
         assert done.stdout == ""
         *progress, sentence = done.stderr.splitlines()
@@ -228,7 +228,7 @@ def refused(run):
         assert sentence.startswith("marginrank: ")
         return sentence.removeprefix("marginrank: ")
 
-    return refused
+    return error_of
 
 
 @pytest.fixture(scope="session")

@@ -31,9 +31,9 @@ def test_table(run, model_json, test_txt, worse_txt):
 
 
 @pytest.mark.parametrize("both", [True, False])
-def test_each_side_needs_one_source(refused, model_json, test_txt, worse_txt, both):
+def test_each_side_needs_one_source(error_of, model_json, test_txt, worse_txt, both):
     b = ("--model-b", model_json, "--scores-b", worse_txt) if both else ()
-    sentence = refused("compare", test_txt, "--model-a", model_json, *b)
+    sentence = error_of("compare", test_txt, "--model-a", model_json, *b)
     assert "either --model-b or --scores-b" in sentence
 
 

@@ -56,17 +56,17 @@ def test_to_overrides_the_ending(run, tmp_path, train_txt):
     assert_same(RankingData.open(tmp_path / "folder.v1"), load_letor(train_txt))
 
 
-def test_existing_file_is_kept_unless_told(run, refused, tmp_path, train_txt):
+def test_existing_file_is_kept_unless_told(run, error_of, tmp_path, train_txt):
     out = tmp_path / "out.txt"
     out.write_text("precious")
-    assert "--overwrite" in refused("convert", train_txt, out)
+    assert "--overwrite" in error_of("convert", train_txt, out)
     assert out.read_text() == "precious"
     run("convert", train_txt, out, "--overwrite")
     assert_same(load_letor(out), load_letor(train_txt))
 
 
-def test_wrong_column(refused, tmp_path, parquet):
-    sentence = refused("convert", parquet, tmp_path / "out.txt", "--label", "grade")
+def test_wrong_column(error_of, tmp_path, parquet):
+    sentence = error_of("convert", parquet, tmp_path / "out.txt", "--label", "grade")
     assert "grade" in sentence
 
 
@@ -78,12 +78,12 @@ def test_comments_become_a_column_if_told(run, tmp_path):
     assert (tmp_path / "out.txt").read_text() == (tmp_path / "in.txt").read_text()
 
 
-def test_wrong_kind(refused, tmp_path, train_txt):
-    assert "--to" in refused("convert", train_txt, tmp_path / "out", "--to", "excel")
+def test_wrong_kind(error_of, tmp_path, train_txt):
+    assert "--to" in error_of("convert", train_txt, tmp_path / "out", "--to", "excel")
 
 
-def test_tables_are_not_read_as_one(refused, tmp_path, parquet):
-    assert "only text" in refused("convert", parquet, parquet, tmp_path / "out.txt")
+def test_tables_are_not_read_as_one(error_of, tmp_path, parquet):
+    assert "only text" in error_of("convert", parquet, parquet, tmp_path / "out.txt")
 
 
 @pytest.fixture(scope="module")
@@ -145,11 +145,11 @@ def empty_data(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["no features", "no documents"])
-def test_empty_data_is_refused_as_in_memory(refused, tmp_path, name):
+def test_empty_data_is_refused_as_in_memory(error_of, tmp_path, name):
     data = empty_data(tmp_path, name)
-    at_once = refused("convert", data, tmp_path / "out.csv")
+    at_once = error_of("convert", data, tmp_path / "out.csv")
     assert "while a minimum of 1 is required" in at_once
-    assert refused("convert", data, tmp_path / "out.store") == at_once
+    assert error_of("convert", data, tmp_path / "out.store") == at_once
     assert list(tmp_path.iterdir()) == [data]
 
 
@@ -183,8 +183,8 @@ def test_an_interrupted_convert_leaves_nothing_and_what_was_there(
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
-def test_weights_are_not_lost_in_text(refused, tmp_path, weighted):
-    sentence = refused("convert", weighted, tmp_path / "t.txt")
+def test_weights_are_not_lost_in_text(error_of, tmp_path, weighted):
+    sentence = error_of("convert", weighted, tmp_path / "t.txt")
     assert sentence.endswith("text cannot hold weights; convert to a store or a table.")
     assert list(tmp_path.iterdir()) == []
 
@@ -209,12 +209,12 @@ def test_text_without_comments_has_no_column_of_them(run, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["t.csv.xz", "t.tsv.xz", "t.csv.gz"])
-def test_compressed_tables_are_not_written_as_text(refused, tmp_path, train_txt, name):
-    assert "a table must end in" in refused("convert", train_txt, tmp_path / name)
+def test_compressed_tables_are_not_written_as_text(error_of, tmp_path, train_txt, name):
+    assert "a table must end in" in error_of("convert", train_txt, tmp_path / name)
 
 
-def test_standard_input_is_nothing_to_write_to(refused, train_txt):
-    assert "name a file to write to" in refused("convert", train_txt, "-", "--to", "text")
+def test_standard_input_is_nothing_to_write_to(error_of, train_txt):
+    assert "name a file to write to" in error_of("convert", train_txt, "-", "--to", "text")
 
 
 def test_dash_is_standard_input_even_beside_a_folder_of_that_name(tmp_path, monkeypatch):
@@ -256,6 +256,6 @@ def test_scaled_data_keep_names_comments_and_sparsity(run, tmp_path):
     assert (tmp_path / "out.txt").read_text() == "1 qid:1 1:1 1000:0\n0 qid:1 7:1 1000:-1\n"
 
 
-def test_an_unknown_scale_is_refused_before_any_data_is_read(refused, tmp_path, train_txt):
-    sentence = refused("convert", train_txt, tmp_path / "out.txt", "--query-scale", "max")
+def test_an_unknown_scale_is_refused_before_any_data_is_read(error_of, tmp_path, train_txt):
+    sentence = error_of("convert", train_txt, tmp_path / "out.txt", "--query-scale", "max")
     assert sentence == "--query-scale 'max' must be one of 'minmax', 'standard', 'rank'."

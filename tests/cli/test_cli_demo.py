@@ -66,11 +66,11 @@ def test_without_boosted_trees_the_baseline_is_a_regression(run_process, tmp_pat
     assert "pip install lightgbm" in run_process("demo", "--n-queries", "20").stdout
 
 
-def test_a_picture_is_written_if_one_is_wanted(run, refused, tmp_path):
+def test_a_picture_is_written_if_one_is_wanted(run, error_of, tmp_path):
     done = run("demo", "--n-queries", "20", "--plot", tmp_path / "curves.png")
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert f"plotted in {tmp_path / 'curves.png'}" in done.stdout.replace("\n", "")
-    assert "must end in one of" in refused("demo", "--plot", tmp_path / "curves.xyz")
+    assert "must end in one of" in error_of("demo", "--plot", tmp_path / "curves.xyz")
 
 
 def test_tables_are_plain_and_fit_a_terminal(run):
@@ -100,5 +100,5 @@ def test_tables_are_plain_and_fit_a_terminal(run):
     [("--n-queries", "0"), ("--n-queries", "9" * 20), ("--random-state", "-1")],
     ids=" ".join,
 )
-def test_wrong_numbers(refused, flags):
-    assert refused("demo", *flags).startswith(" ".join(flags))
+def test_wrong_numbers(error_of, flags):
+    assert error_of("demo", *flags).startswith(" ".join(flags))

@@ -71,37 +71,37 @@ def test_per_query(run, model_json, test_txt, tmp_path, scored, ending, delimite
     np.testing.assert_array_equal([float(value) for _, value in lines], expected)
 
 
-def test_wrong_number_of_scores(refused, tmp_path, test_txt):
+def test_wrong_number_of_scores(error_of, tmp_path, test_txt):
     (tmp_path / "short.txt").write_text("1\n2\n")
-    assert "2 scores" in refused("evaluate", "--scores", tmp_path / "short.txt", test_txt)
+    assert "2 scores" in error_of("evaluate", "--scores", tmp_path / "short.txt", test_txt)
 
 
-def test_malformed_score(refused, tmp_path, test_txt):
+def test_malformed_score(error_of, tmp_path, test_txt):
     (tmp_path / "bad.txt").write_text("1\nx\n")
-    sentence = refused("evaluate", "--scores", tmp_path / "bad.txt", test_txt)
+    sentence = error_of("evaluate", "--scores", tmp_path / "bad.txt", test_txt)
     assert sentence.startswith(f"{tmp_path}/bad.txt:2:1: ")
 
 
-def test_no_model_and_no_scores(refused, test_txt):
-    assert "--scores" in refused("evaluate", test_txt)
+def test_no_model_and_no_scores(error_of, test_txt):
+    assert "--scores" in error_of("evaluate", test_txt)
 
 
 @pytest.mark.parametrize(
     ("name", "word"),
     [("ngcd", "use one of"), ("ndcg@0", "1 or more"), ("kendall_tau@3", "no option 'k'")],
 )
-def test_wrong_metric(refused, model_json, test_txt, name, word):
-    assert word in refused("evaluate", model_json, test_txt, "--metrics", name)
+def test_wrong_metric(error_of, model_json, test_txt, name, word):
+    assert word in error_of("evaluate", model_json, test_txt, "--metrics", name)
 
 
 @pytest.mark.parametrize("score", ["nan", "inf", "x", ""])
-def test_scores_are_finite_numbers(refused, tmp_path, test_txt, score):
+def test_scores_are_finite_numbers(error_of, tmp_path, test_txt, score):
     scores = tmp_path / "scores.txt"
     scores.write_text(f"1\n{score}\n")
     sentence = f"{scores}:2:1: {score!r} is not a finite score."
-    assert refused("evaluate", "--scores", scores, test_txt) == sentence
+    assert error_of("evaluate", "--scores", scores, test_txt) == sentence
     sides = ("--scores-a", scores, "--scores-b", scores)
-    assert refused("compare", test_txt, *sides) == sentence
+    assert error_of("compare", test_txt, *sides) == sentence
 
 
 @pytest.fixture
@@ -135,8 +135,8 @@ def test_gain_and_discount(run, large):
         (("--metrics", "ndcg@x"), "--metrics 'ndcg@x' has no cut-off after the @"),
     ],
 )
-def test_wrong_metrics(refused, large, flags, word):
-    assert word in refused("evaluate", *large, *flags)
+def test_wrong_metrics(error_of, large, flags, word):
+    assert word in error_of("evaluate", *large, *flags)
 
 
 def test_no_metric_left(monkeypatch, large):
@@ -149,9 +149,9 @@ def test_no_metric_left(monkeypatch, large):
     assert exit.value.code == 2
 
 
-def test_standard_input_is_read_once(refused):
-    assert "only once" in refused("evaluate", "--scores", "-", "-")
-    assert "only once" in refused("compare", "-", "--scores-a", "-", "--scores-b", "s.txt")
+def test_standard_input_is_read_once(error_of):
+    assert "only once" in error_of("evaluate", "--scores", "-", "-")
+    assert "only once" in error_of("compare", "-", "--scores-a", "-", "--scores-b", "s.txt")
 
 
 @pytest.fixture

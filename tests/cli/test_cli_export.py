@@ -72,10 +72,10 @@ def test_pairs_of_features_are_exported_and_verified(run, tmp_path, train_txt, t
     assert (found["reordered_queries"], found["documents"] > 0) == (0, True)
 
 
-def test_additive_models_are_refused_by_targets_without_curves(run, refused, tmp_path, train_txt):
+def test_additive_models_are_refused_by_targets_without_curves(run, error_of, tmp_path, train_txt):
     model = tmp_path / "curves.json"
     run("train-additive", train_txt, "--model", model, "--tol", "1e-3")
-    sentence = refused("export", model, "--to", "solr", "--out", tmp_path / "m.json")
+    sentence = error_of("export", model, "--to", "solr", "--out", tmp_path / "m.json")
     assert "solr does not support additive models; export it to onnx" in sentence
     assert not (tmp_path / "m.json").exists()
 
@@ -169,8 +169,8 @@ def test_exports_are_models_again(run, tmp_path, model_json, test_txt):
         (["--to", "c", "--name", "a b"], "--name 'a b' must be letters, digits and _"),
     ],
 )
-def test_flags_without_meaning_are_refused(refused, tmp_path, model_json, arguments, sentence):
-    assert refused("export", model_json, *arguments, "--out", tmp_path / "m").startswith(sentence)
+def test_flags_without_meaning_are_refused(error_of, tmp_path, model_json, arguments, sentence):
+    assert error_of("export", model_json, *arguments, "--out", tmp_path / "m").startswith(sentence)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -185,19 +185,19 @@ def test_flags_without_meaning_are_refused(refused, tmp_path, model_json, argume
         ('["a", "b", "c", "d", "e", "a"]', "rename one with --names."),
     ],
 )
-def test_wrong_names_are_refused(refused, tmp_path, model_json, content, sentence):
+def test_wrong_names_are_refused(error_of, tmp_path, model_json, content, sentence):
     names = tmp_path / "names.json"
     names.write_text(content)
     out = tmp_path / "m.c"
-    told = refused("export", model_json, "--to", "c", "--out", out, "--names", names)
+    told = error_of("export", model_json, "--to", "c", "--out", out, "--names", names)
     assert sentence in told
     assert not out.exists()
 
 
-def test_no_input_is_overwritten(refused, tmp_path, model_json):
+def test_no_input_is_overwritten(error_of, tmp_path, model_json):
     copy = tmp_path / "m.features.json"
     copy.write_bytes(model_json.read_bytes())
-    told = refused("export", copy, "--to", "solr", "--out", tmp_path / "m.json")
+    told = error_of("export", copy, "--to", "solr", "--out", tmp_path / "m.json")
     assert "would overwrite the input" in told
     assert load_model(copy).coef_.size == 6
 
@@ -215,14 +215,14 @@ def test_nothing_is_written_that_cannot_be_verified(tmp_path, model_json, test_t
 
 
 @pytest.mark.parametrize(("package", "target"), [("onnx", "onnx"), ("sqlglot", "sql:mysql")])
-def test_missing_extras_are_named(refused, tmp_path, model_json, monkeypatch, package, target):
+def test_missing_extras_are_named(error_of, tmp_path, model_json, monkeypatch, package, target):
     monkeypatch.setitem(sys.modules, package, None)
-    assert refused("export", model_json, "--to", target, "--out", tmp_path / "m") == (
+    assert error_of("export", model_json, "--to", target, "--out", tmp_path / "m") == (
         f"{package} is not installed; get it with: pip install {package}"
     )
 
 
-def test_kernel_models_are_exported_to_onnx(run, refused, tmp_path, train_txt, test_txt):
+def test_kernel_models_are_exported_to_onnx(run, error_of, tmp_path, train_txt, test_txt):
     data = load_letor(train_txt)
     kernel, out = tmp_path / "kernel.npz", tmp_path / "m.onnx"
     KernelRankSVM(n_components=50).fit(data.X, data.y, qid=data.qid).save(kernel)
@@ -231,7 +231,7 @@ def test_kernel_models_are_exported_to_onnx(run, refused, tmp_path, train_txt, t
     assert (result["landmarks"], result["features"], found["reordered_queries"]) == (50, 6, 0)
     assert found["largest_difference"] <= 1e-12 * found["largest_score"]
     assert out.stat().st_size > 50 * 6 * 8
-    told = refused("export", kernel, "--to", "c", "--out", tmp_path / "m.c")
+    told = error_of("export", kernel, "--to", "c", "--out", tmp_path / "m.c")
     assert told == (
         "c does not support kernel models; export it to onnx or onnx-float32, or train a RankSVM."
     )

@@ -1,4 +1,4 @@
-"""A flag that has no meaning is refused before any work, by every command that reads data."""
+"""A flag without effect raises an error before any work, in every command that reads data."""
 
 import json
 

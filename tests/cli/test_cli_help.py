@@ -29,7 +29,7 @@ def test_help_has_an_example(run, command):
     assert f"Example:\n  marginrank {command} " in run(command, "--help").stdout
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "clicks", "learning-curve"])
+@pytest.mark.parametrize("command", [*COMMANDS, "clicks", "learning-curve", "report"])
 def test_help_shows_what_happens_without_a_flag(run, command):
     text = run(command, "--help").stdout.partition("\nMost used flags:")[2]
     flags = [" ".join(flag.split()) for flag in re.split(r"\n  (?=-)", text)[1:]]

@@ -98,18 +98,18 @@ def test_models_of_others(run, tmp_path, model_json, kind):
     np.testing.assert_allclose([weights[f"f{i}"] for i in range(1, 7)], model.coef_, rtol=1e-6)
 
 
-def test_missing_file(refused, tmp_path):
-    assert refused("inspect", tmp_path / "no.txt").endswith("No such file or directory")
+def test_missing_file(error_of, tmp_path):
+    assert error_of("inspect", tmp_path / "no.txt").endswith("No such file or directory")
 
 
-def test_a_model_and_data_are_not_read_as_one(refused, model_json, train_txt):
+def test_a_model_and_data_are_not_read_as_one(error_of, model_json, train_txt):
     for files in ((train_txt, model_json), (model_json, model_json)):
-        assert refused("inspect", *files) == (
+        assert error_of("inspect", *files) == (
             f"{model_json} is a model; give one model first, then its training data, if any."
         )
 
 
-def test_a_model_and_its_training_data_show_standard_errors(run, refused, model_json, train_txt):
+def test_a_model_and_its_training_data_show_standard_errors(run, error_of, model_json, train_txt):
     result = json.loads(run("inspect", model_json, train_txt, "--json").stdout)
     expected = load_model(model_json).coef_stderr(load_letor(train_txt))
     found = {one["feature"]: one["stderr"] for one in result["top_weights"]}
@@ -118,12 +118,12 @@ def test_a_model_and_its_training_data_show_standard_errors(run, refused, model_
     assert "standard error" not in run("inspect", model_json).stdout
 
 
-def test_standard_errors_are_of_the_weights_of_a_rank_svm(run, refused, tmp_path, train_txt):
+def test_standard_errors_are_of_the_weights_of_a_rank_svm(run, error_of, tmp_path, train_txt):
     run("train-additive", train_txt, "--model", tmp_path / "curves.json")
-    message = refused("inspect", tmp_path / "curves.json", train_txt)
+    message = error_of("inspect", tmp_path / "curves.json", train_txt)
     assert message.endswith("has no weights; inspect it without training data.")
     run("train-sparse", train_txt, "--model", tmp_path / "sparse.json")
-    assert "SparseRankSVM" in refused("inspect", tmp_path / "sparse.json", train_txt)
+    assert "SparseRankSVM" in error_of("inspect", tmp_path / "sparse.json", train_txt)
 
 
 def test_models_and_data_from_pipes(run, model_json, train_txt):

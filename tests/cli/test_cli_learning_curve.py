@@ -85,5 +85,5 @@ def test_refused_before_any_data_is_read(run, flags, word):
         (("--folds", "31"), "31 folds need as many queries, and there are 30"),
     ],
 )
-def test_refused_by_what_is_wrong(refused, train_txt, flags, word):
-    assert word in refused("learning-curve", train_txt, *flags)
+def test_refused_by_what_is_wrong(error_of, train_txt, flags, word):
+    assert word in error_of("learning-curve", train_txt, *flags)

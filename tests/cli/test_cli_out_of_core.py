@@ -182,39 +182,39 @@ def test_what_is_no_size(invoke, store, command, size):
     )
 
 
-def test_a_limit_that_is_too_small(refused, store, tmp_path):
-    sentence = refused("train", store, "--model", tmp_path / "m.json", "--memory-limit", "1MB")
+def test_a_limit_that_is_too_small(error_of, store, tmp_path):
+    sentence = error_of("train", store, "--model", tmp_path / "m.json", "--memory-limit", "1MB")
     assert sentence.endswith("--dask.")
     assert sentence.startswith("--memory-limit is 1 MB, ")
     assert not (tmp_path / "m.json").exists()
 
 
 @pytest.mark.parametrize(("suffix", "kind"), [("txt", "text"), ("csv", "a table")])
-def test_text_and_tables_are_sent_to_convert(refused, tmp_path, suffix, kind):
+def test_text_and_tables_are_sent_to_convert(error_of, tmp_path, suffix, kind):
     path = tmp_path / f"train.{suffix}"
     path.write_text("not looked at")
-    sentence = refused("train", path, "--model", tmp_path / "m.json", "--memory-limit", "2GB")
+    sentence = error_of("train", path, "--model", tmp_path / "m.json", "--memory-limit", "2GB")
     assert sentence == (
         f"--memory-limit is for a store, but {path} is {kind}; write one with: marginrank convert "
         f"{path} NEW.store, and train on that."
     )
 
 
-def test_what_is_not_there(refused, tmp_path):
+def test_what_is_not_there(error_of, tmp_path):
     flags = ("--model", tmp_path / "m.json", "--memory-limit", "2GB")
-    sentence = refused("train", tmp_path / "no.store", *flags)
+    sentence = error_of("train", tmp_path / "no.store", *flags)
     assert sentence == f"{tmp_path}/no.store: No such file or directory"
 
 
-def test_a_store_whose_queries_are_apart(refused, tmp_path, ranking):
+def test_a_store_whose_queries_are_apart(error_of, tmp_path, ranking):
     order = np.random.default_rng(0).permutation(2000)
     RankingData(*(column[order] for column in ranking)).save(tmp_path / "apart.store")
     flags = ("--model", tmp_path / "m.json", "--memory-limit", LIMIT)
-    sentence = refused("train", tmp_path / "apart.store", *flags)
+    sentence = error_of("train", tmp_path / "apart.store", *flags)
     assert sentence.startswith(f"{tmp_path}/apart.store: the rows")
     assert sentence.endswith("marginrank convert OLD NEW.")
 
 
-def test_two_stores_are_refused(refused, store, tmp_path):
+def test_two_stores_are_refused(error_of, store, tmp_path):
     flags = ("--model", tmp_path / "m.json", "--memory-limit", LIMIT)
-    assert "only text files can be read as one" in refused("train", store, store, *flags)
+    assert "only text files can be read as one" in error_of("train", store, store, *flags)

@@ -1,4 +1,4 @@
-"""An output that is an input is refused, before any work and under any name."""
+"""An output that is an input raises an error, before any work and under any name."""
 
 import os
 import subprocess

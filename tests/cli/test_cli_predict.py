@@ -45,19 +45,19 @@ def test_data_with_fewer_features_are_aligned(run, model_json, tmp_path):
     assert float(done.stdout) == load_model(model_json).coef_[1]
 
 
-def test_data_with_more_features_are_refused(refused, model_json, tmp_path):
+def test_data_with_more_features_are_refused(error_of, model_json, tmp_path):
     (tmp_path / "many.txt").write_text("0 qid:1 2:1 7:1\n")
-    assert refused("predict", model_json, tmp_path / "many.txt").startswith(
+    assert error_of("predict", model_json, tmp_path / "many.txt").startswith(
         f"{tmp_path}/many.txt:1:"
     )
 
 
-def test_damaged_model_is_refused(refused, tmp_path, test_txt):
+def test_damaged_model_is_refused(error_of, tmp_path, test_txt):
     (tmp_path / "bad.json").write_text("{")
-    assert "bad.json" in refused("predict", tmp_path / "bad.json", test_txt)
+    assert "bad.json" in error_of("predict", tmp_path / "bad.json", test_txt)
 
 
-def test_table_by_names_without_labels_and_queries(run, refused, tmp_path):
+def test_table_by_names_without_labels_and_queries(run, error_of, tmp_path):
     table = tmp_path / "train.csv"
     table.write_text("label,qid,title,age\n2,1,0.9,0.1\n1,1,0.5,0.3\n0,1,0.1,0.2\n")
     run("train", table, "--model", tmp_path / "m.json", "--valid", table)
@@ -67,21 +67,21 @@ def test_table_by_names_without_labels_and_queries(run, refused, tmp_path):
     title, age = load_model(tmp_path / "m.json").coef_
     assert float(done.stdout) == pytest.approx(0.25 * title + 0.5 * age)
     assert "warning" not in done.stderr
-    assert "'qid'" in refused("predict", tmp_path / "m.json", new, "--ranks")
+    assert "'qid'" in error_of("predict", tmp_path / "m.json", new, "--ranks")
 
 
-def test_store_with_other_names_is_refused(run, refused, tmp_path):
+def test_store_with_other_names_is_refused(run, error_of, tmp_path):
     table = tmp_path / "train.csv"
     table.write_text("label,qid,title,age\n2,1,0.9,0.1\n1,1,0.5,0.3\n")
     run("train", table, "--model", tmp_path / "m.json")
     table.write_text("label,qid,age,title\n2,1,0.9,0.1\n1,1,0.5,0.3\n")
     run("convert", table, tmp_path / "swapped")
-    assert "'title'" in refused("predict", tmp_path / "m.json", tmp_path / "swapped")
+    assert "'title'" in error_of("predict", tmp_path / "m.json", tmp_path / "swapped")
 
 
-def test_missing_folder_is_refused(refused, model_json, test_txt, tmp_path):
+def test_missing_folder_is_refused(error_of, model_json, test_txt, tmp_path):
     out = tmp_path / "no" / "scores.txt"
-    assert "no/scores.txt" in refused("predict", model_json, test_txt, "--out", out)
+    assert "no/scores.txt" in error_of("predict", model_json, test_txt, "--out", out)
 
 
 @pytest.mark.parametrize("format", ["json", "liblinear", "svmrank"])
@@ -120,10 +120,10 @@ def test_bad_models_from_pipes_are_called_standard_input(run, test_txt):
     assert done.stderr.startswith("marginrank: standard input is damaged: it is not JSON")
 
 
-def test_models_and_data_are_not_both_standard_input(run, refused):
-    assert "only once" in refused("predict", "-", "-")
-    assert "only once" in refused("evaluate", "-", "-")
-    assert "only once" in refused("compare", "d.txt", "--model-a", "-", "--model-b", "-")
+def test_models_and_data_are_not_both_standard_input(run, error_of):
+    assert "only once" in error_of("predict", "-", "-")
+    assert "only once" in error_of("evaluate", "-", "-")
+    assert "only once" in error_of("compare", "d.txt", "--model-a", "-", "--model-b", "-")
 
 
 EMPTY = "marginrank: standard input is empty; check whether the command before it failed."

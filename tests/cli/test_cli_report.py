@@ -93,20 +93,20 @@ def test_additive_models_and_judgments(run, train_txt, test_txt, tmp_path):
         (["--from", "d.txt"], "is not a report"),
     ],
 )
-def test_errors(refused, tmp_path, monkeypatch, model_json, test_txt, words, message):
+def test_errors(error_of, tmp_path, monkeypatch, model_json, test_txt, words, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "m.json").write_bytes(model_json.read_bytes())
     (tmp_path / "d.txt").write_bytes(test_txt.read_bytes())
     (tmp_path / "r.json").write_text("{}")
     out = [] if "--out" in words else ["--out", "report.html"]
-    assert message in refused("report", *words, *out)
+    assert message in error_of("report", *words, *out)
 
 
-def test_what_is_named_is_read(refused, model_json, test_txt, tmp_path):
+def test_what_is_named_is_read(error_of, model_json, test_txt, tmp_path):
     out = ("--out", tmp_path / "r.html")
     missing = tmp_path / "none.txt"
     for flag in ("--baseline", "--train", "--qrels"):
-        assert "none.txt" in refused("report", model_json, test_txt, flag, missing, *out)
+        assert "none.txt" in error_of("report", model_json, test_txt, flag, missing, *out)
 
 
 def test_scores_of_the_page_are_those_of_the_model(written, model_json, test_txt):

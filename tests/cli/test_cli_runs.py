@@ -80,7 +80,7 @@ def test_runs_are_compared(run, trec):
         (("evaluate",), "--run"),
     ],
 )
-def test_flags_that_do_not_fit_are_named(refused, trec, arguments, word):
+def test_flags_that_do_not_fit_are_named(error_of, trec, arguments, word):
     folder = trec[0]
     places = {"a": folder / "a.run", "q": folder / "qrels.txt"}
-    assert word in refused(*(argument.format(**places) for argument in arguments))
+    assert word in error_of(*(argument.format(**places) for argument in arguments))

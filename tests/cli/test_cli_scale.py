@@ -79,8 +79,8 @@ def test_none_is_no_scale(invoke, train_txt, tmp_path, command):
 
 
 @pytest.mark.parametrize("command", LEARNERS)
-def test_a_wrong_name_is_refused(refused, train_txt, tmp_path, command):
-    told = refused(command, train_txt, "--model", tmp_path / "m.json", "--scale", "minmax")
+def test_a_wrong_name_is_refused(error_of, train_txt, tmp_path, command):
+    told = error_of(command, train_txt, "--model", tmp_path / "m.json", "--scale", "minmax")
     assert told == "--scale 'minmax' must be one of 'none', 'standard', 'range', 'query'."
 
 

@@ -149,23 +149,23 @@ def test_unfinished_fit_is_a_warning(run, tmp_path, train_txt):
     assert json.loads(done.stdout)["converged"] is False
 
 
-def test_missing_file(refused, tmp_path):
-    sentence = refused("train", tmp_path / "no.txt", "--model", tmp_path / "m.json")
+def test_missing_file(error_of, tmp_path):
+    sentence = error_of("train", tmp_path / "no.txt", "--model", tmp_path / "m.json")
     assert sentence == f"{tmp_path}/no.txt: No such file or directory"
 
 
-def test_malformed_line(refused, tmp_path):
+def test_malformed_line(error_of, tmp_path):
     bad = tmp_path / "bad.txt"
     bad.write_text("1 qid:1 1:0.5\n0 qid:1 1:x\n")
-    sentence = refused("train", bad, "--model", tmp_path / "m.json")
+    sentence = error_of("train", bad, "--model", tmp_path / "m.json")
     assert sentence.startswith(f"{bad}:2:")
     assert not (tmp_path / "m.json").exists()
 
 
-def test_malformed_validation_data_are_refused_before_training(refused, tmp_path, train_txt):
+def test_malformed_validation_data_are_refused_before_training(error_of, tmp_path, train_txt):
     bad = tmp_path / "bad.txt"
     bad.write_text("1 qid:1 7:0.5\n")
-    sentence = refused("train", train_txt, "--model", tmp_path / "m.json", "--valid", bad)
+    sentence = error_of("train", train_txt, "--model", tmp_path / "m.json", "--valid", bad)
     assert sentence.startswith(f"{bad}:1:")
     assert not (tmp_path / "m.json").exists()
 
@@ -179,16 +179,16 @@ def test_malformed_validation_data_are_refused_before_training(refused, tmp_path
         ("--model", "no/such/folder/m.json", "folder"),
     ],
 )
-def test_wrong_flags_are_refused_before_reading(refused, tmp_path, flag, value, word):
+def test_wrong_flags_are_refused_before_reading(error_of, tmp_path, flag, value, word):
     flags = {"--model": tmp_path / "m.json", "--valid": "not_read.txt", flag: value}
     pairs = [part for item in flags.items() for part in item]
-    assert word in refused("train", tmp_path / "not_read.txt", *pairs)
+    assert word in error_of("train", tmp_path / "not_read.txt", *pairs)
 
 
-def test_no_pair(refused, tmp_path):
+def test_no_pair(error_of, tmp_path):
     flat = tmp_path / "flat.txt"
     flat.write_text("1 qid:1 1:0.5\n1 qid:1 1:2\n")
-    assert "no pair" in refused("train", flat, "--model", tmp_path / "m.json")
+    assert "no pair" in error_of("train", flat, "--model", tmp_path / "m.json")
 
 
 @pytest.fixture(params=[(), ("--memory-limit", "64GB")], ids=["in memory", "on disk"])
@@ -272,9 +272,9 @@ def test_data_to_judge_by_have_a_flag_of_their_own_for_queries(
     assert re.search(rf"{judged} has no qid.* --{name}-group\.\n", done.stderr)
 
 
-def test_group_sizes_that_do_not_fit_are_named(refused, ungrouped):
+def test_group_sizes_that_do_not_fit_are_named(error_of, ungrouped):
     flags = ("--model", ungrouped / "m.json", "--group", ungrouped / "valid.group")
-    assert refused("train", ungrouped / "train.txt", *flags) == (
+    assert error_of("train", ungrouped / "train.txt", *flags) == (
         f"{ungrouped}/valid.group: the group sizes sum to 3, but {ungrouped}/train.txt has 4 "
         "documents."
     )
@@ -304,10 +304,10 @@ def test_a_folder_that_is_not_writable_is_refused(tmp_path, monkeypatch):
         check_writable(str(tmp_path / "m.json"))
 
 
-def test_standard_input_is_read_once(refused, tmp_path):
+def test_standard_input_is_read_once(error_of, tmp_path):
     model = ("--model", tmp_path / "m.json")
-    assert "only once" in refused("train", "-", *model, "--valid", "-")
-    assert "only once" in refused("train", "-", "-", *model)
+    assert "only once" in error_of("train", "-", *model, "--valid", "-")
+    assert "only once" in error_of("train", "-", "-", *model)
 
 
 @pytest.mark.parametrize(
@@ -321,10 +321,10 @@ def test_standard_input_is_read_once(refused, tmp_path):
         ("1 qid:1 1:1\n", ("--C", "-1"), None),
     ],
 )
-def test_messages_are_of_the_command_line(refused, tmp_path, text, flags, end):
+def test_messages_are_of_the_command_line(error_of, tmp_path, text, flags, end):
     (tmp_path / "data.txt").write_text(text)
     model = ("--model", tmp_path / "m.json")
-    sentence = refused("train", tmp_path / "data.txt", *model, *flags)
+    sentence = error_of("train", tmp_path / "data.txt", *model, *flags)
     assert sentence.startswith("--C -1") if end is None else sentence.endswith(end)
 
 
@@ -365,8 +365,8 @@ def test_warnings_name_flags_too():
     assert message_of(UserWarning("increase max_iter")) == "increase max_iter"
 
 
-def test_the_features_that_a_model_has_are_not_a_flag(refused, tmp_path, model_json):
+def test_the_features_that_a_model_has_are_not_a_flag(error_of, tmp_path, model_json):
     wide = tmp_path / "wide.txt"
     wide.write_text("1 qid:1 7:1\n")
-    sentence = refused("predict", model_json, wide)
+    sentence = error_of("predict", model_json, wide)
     assert sentence == f"{wide}:1:9: index 7 is beyond the 6 features of the model."

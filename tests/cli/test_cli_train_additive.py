@@ -36,7 +36,7 @@ def test_the_model_is_the_one_of_the_estimator(run, tmp_path, train_txt, test_tx
     run("evaluate", path, test_txt)
 
 
-def test_monotone_curves(run, refused, tmp_path, train_txt):
+def test_monotone_curves(run, error_of, tmp_path, train_txt):
     path = tmp_path / "m.json"
     flags = ("-C", "0.1", "--max-bins", "8", "--monotonic-cst", "1:+1,3:-1", "--json")
     told = json.loads(run("train-additive", train_txt, "--model", path, *flags).stdout)
@@ -47,13 +47,13 @@ def test_monotone_curves(run, refused, tmp_path, train_txt):
     np.testing.assert_array_equal(loaded.predict(train), model.predict(train))
     assert np.all(np.diff(loaded.curves_[0].values) >= 0)
     assert np.all(np.diff(loaded.curves_[2].values) <= 0)
-    sentence = refused("train-additive", train_txt, "--model", path, "--monotonic-cst", "1:up")
+    sentence = error_of("train-additive", train_txt, "--model", path, "--monotonic-cst", "1:up")
     assert sentence == (
         "--monotonic-cst '1:up' must give names or numbers of features +1 or -1, as bm25:+1."
     )
 
 
-def test_features_that_leave(run, refused, tmp_path, train_txt):
+def test_features_that_leave(run, error_of, tmp_path, train_txt):
     path = tmp_path / "m.json"
     flags = ("-C", "1", "--normalization", "pairs", "--max-bins", "8", "--group-l1", "0.1")
     flags = (*flags, "--smoothness", "1", "--json")
@@ -71,7 +71,7 @@ def test_features_that_leave(run, refused, tmp_path, train_txt):
     assert shown["features_in_use"] == sum(bool(c.values.any()) for c in model.curves_)
     assert 0 < shown["features_in_use"] < shown["features"]
     flags = ("--group-l1", "1", "--solver", "tron")
-    sentence = refused("train-additive", train_txt, "--model", path, *flags)
+    sentence = error_of("train-additive", train_txt, "--model", path, *flags)
     assert "--solver 'tron'" in sentence
     assert "--group-l1" in sentence
 
@@ -146,10 +146,10 @@ def test_the_index_of_a_pandas_frame_is_left_out_with_a_warning(invoke, tmp_path
     assert "The column '' looks like the index of a pandas frame" in done.stderr
 
 
-def test_wrong_flags(refused, tmp_path, train_txt):
+def test_wrong_flags(error_of, tmp_path, train_txt):
     path = tmp_path / "m.json"
-    sentence = refused("train-additive", train_txt, "--model", path, "--max-bins", "0")
+    sentence = error_of("train-additive", train_txt, "--model", path, "--max-bins", "0")
     assert sentence == "--max-bins 0 must be an integer from 1 to 254."
-    sentence = refused("train-additive", train_txt, "--model", path, "--categorical-features", "x")
+    sentence = error_of("train-additive", train_txt, "--model", path, "--categorical-features", "x")
     assert sentence.startswith("--categorical-features 'x' ")
     assert not path.exists()

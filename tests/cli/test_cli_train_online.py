@@ -93,8 +93,8 @@ def test_the_limits_of_a_batch_fit_are_not_those_of_passes(run, tmp_path, train_
         (["--chunk-documents", "0"], "--chunk-documents 0 must be an integer of at least 1."),
     ],
 )
-def test_flags_without_meaning(refused, tmp_path, train_txt, flags, sentence):
-    assert sentence in refused("train-online", train_txt, "--model", tmp_path / "m.json", *flags)
+def test_flags_without_meaning(error_of, tmp_path, train_txt, flags, sentence):
+    assert sentence in error_of("train-online", train_txt, "--model", tmp_path / "m.json", *flags)
 
 
 @pytest.mark.parametrize("method", [{"method": "pair"}, {"method": "query", "shuffle": False}])
@@ -123,16 +123,16 @@ def test_every_parameter_with_a_flag_reaches_the_learner(run, tmp_path, train_tx
     assert loaded.coef_.tobytes() == expected.coef_.tobytes()
 
 
-def test_what_cannot_be_streamed(run, refused, tmp_path, train_txt):
+def test_what_cannot_be_streamed(run, error_of, tmp_path, train_txt):
     table = tmp_path / "t.csv"
     table.write_text("label,qid,x\n1,1,2\n0,1,1\n")
     flags = ("--model", tmp_path / "m.json")
-    assert "reads text files or a single store" in refused("train-online", table, *flags)
-    assert "can be read only once" in refused("train-online", "-", *flags)
+    assert "reads text files or a single store" in error_of("train-online", table, *flags)
+    assert "can be read only once" in error_of("train-online", "-", *flags)
     piped = run("train-online", "/dev/fd/0", *flags, input=train_txt.read_text(), code=2)
     assert "/dev/fd/0 can be read only once" in piped.stderr
     group = ("--group", tmp_path / "sizes")
-    assert refused("train-online", train_txt, *flags, *group) == (
+    assert error_of("train-online", train_txt, *flags, *group) == (
         "--group is a flag of tune, train, train-sparse and train-additive, not of train-online."
     )
 

@@ -85,10 +85,10 @@ def test_neither_queries_nor_labels_are_needed(run, tmp_path):
         ("", " has no pairs: it is empty."),
     ],
 )
-def test_bad_pairs_are_named_by_line(refused, tmp_path, train_txt, text, sentence):
+def test_bad_pairs_are_named_by_line(error_of, tmp_path, train_txt, text, sentence):
     bad = tmp_path / "bad.pairs"
     bad.write_text(text)
-    told = refused("train", train_txt, "--pairs", bad, "--model", tmp_path / "m.json")
+    told = error_of("train", train_txt, "--pairs", bad, "--model", tmp_path / "m.json")
     assert told.startswith(f"{bad}{sentence}")
     assert not (tmp_path / "m.json").exists()
 
@@ -110,10 +110,10 @@ def test_wrong_flags_are_refused_before_reading(run, tmp_path, flags, sentence):
 
 
 @pytest.mark.parametrize("flag", ["--label", "--qid"])
-def test_a_column_that_was_asked_for_must_be_there(refused, tmp_path, pairs_file, data, flag):
+def test_a_column_that_was_asked_for_must_be_there(error_of, tmp_path, pairs_file, data, flag):
     table = tmp_path / "train.csv"
     header = ",".join(f"f{j}" for j in range(data.n_features))
     X = data.X.toarray() if hasattr(data.X, "toarray") else data.X
     np.savetxt(table, X, delimiter=",", header=header, comments="")
     arguments = ("train", table, "--pairs", pairs_file, "--model", tmp_path / "m.json")
-    assert "nope" in refused(*arguments, flag, "nope")
+    assert "nope" in error_of(*arguments, flag, "nope")

@@ -161,9 +161,9 @@ def test_a_path_as_a_table_and_a_plot(run, tmp_path, train_txt, test_txt):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_flags_without_meaning_are_refused(refused, tmp_path, flags, sentence):
+def test_flags_without_meaning_are_refused(error_of, tmp_path, flags, sentence):
     model = tmp_path / "m.json"
-    assert refused("train-sparse", "not_read.txt", "--model", model, *flags) == sentence
+    assert error_of("train-sparse", "not_read.txt", "--model", model, *flags) == sentence
 
 
 @pytest.mark.parametrize(
@@ -192,8 +192,8 @@ def test_flags_without_meaning_are_refused(refused, tmp_path, flags, sentence):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_wrong_values_are_refused_before_reading(refused, tmp_path, flags, start):
-    sentence = refused("train-sparse", "not_read.txt", "--model", tmp_path / "m.json", *flags)
+def test_wrong_values_are_refused_before_reading(error_of, tmp_path, flags, start):
+    sentence = error_of("train-sparse", "not_read.txt", "--model", tmp_path / "m.json", *flags)
     assert sentence.startswith(start)
 
 

@@ -100,7 +100,7 @@ def test_the_table_names_smoothness_and_bins(invoke, tmp_path, train_txt):
         ),
     ],
 )
-def test_flags_without_meaning_are_refused(refused, tmp_path, train_txt, flags, sentence):
+def test_flags_without_meaning_are_refused(error_of, tmp_path, train_txt, flags, sentence):
     path = tmp_path / "m.json"
-    assert refused("tune", train_txt, "--model", path, *flags) == sentence
+    assert error_of("tune", train_txt, "--model", path, *flags) == sentence
     assert not path.exists()

@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from marginrank import __version__
-from marginrank.cli.flags import commands, training
+from marginrank.cli.flags import commands, training, writing
 from marginrank.cli.flags.declaration import CommandFlags, typer_function
 from marginrank.cli.support.errors import BAD_INPUT, complain, exit_codes
 from marginrank.cli.support.progress import Phases
@@ -34,8 +34,8 @@ GROUPS: dict[str, dict[str, type[CommandFlags]]] = {
         "inspect": commands.InspectFlags,
         "features": commands.FeaturesFlags,
         "learning-curve": commands.LearningCurveFlags,
-        "convert": commands.ConvertFlags,
-        "clicks": commands.ClicksFlags,
+        "convert": writing.ConvertFlags,
+        "clicks": writing.ClicksFlags,
     },
     "More": {"demo": commands.DemoFlags, "compat": commands.CompatFlags},
 }

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from marginrank._utils.types import Integers
-from marginrank.cli.flags.commands import ClicksFlags
 from marginrank.cli.flags.declaration import flag
+from marginrank.cli.flags.writing import ClicksFlags
 from marginrank.cli.support.checks import check_files, check_flags, check_writable
 from marginrank.cli.support.data import DataRequest, data_summary, open_data
 from marginrank.cli.support.files import naming

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from marginrank._utils.parameters import check_choice
-from marginrank.cli.flags.commands import ConvertFlags
 from marginrank.cli.flags.shared import COLUMNS
+from marginrank.cli.flags.writing import ConvertFlags
 from marginrank.cli.support import data as _data
 from marginrank.cli.support.checks import check_files, check_flags, check_writable
 from marginrank.cli.support.files import naming

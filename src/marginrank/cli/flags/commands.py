@@ -33,7 +33,6 @@ from marginrank.models.fusion_parameters import FusionDeclaration
 from marginrank.models.parameters import RANDOM_STATE, LinearDeclaration
 
 CURVE = "Curve"
-LOG = "Log"
 RUN_FILE = "TREC run (query Q0 document rank score tag), or JSON {query: {document: score}}"
 QRELS = text(
     "Judgments for runs: TREC qrels (query 0 document label), or JSON {query: {document: label}}.",
@@ -140,7 +139,8 @@ class ReportFlags(CommandFlags):
     """Write a page about how well a model ranks, where it fails and why.
 
     The page is one file that opens offline: metrics with intervals, all queries, explanations,
-    sliders for weights, features, slices and data health. Beside it, a .json file holds its record.
+    sliders for weights, features, groups of queries and checks of the data. A .json file next to it
+    holds the numbers of the report.
     """
 
     example = """\
@@ -148,29 +148,37 @@ report model.json test.txt --out report.html
 report model.json test.txt --baseline bm25.txt --train train.txt --out r.html
 report --from report.json --out report.html"""
     first = ("out", "baseline", "train", "qrels", "metric")
+    defaults = (OF_MODEL,)
 
     files: Annotated[
-        list[str] | None, argument("[MODEL] [DATA]", "A model and labeled data, unless --from.")
+        list[str] | None, argument("[MODEL] [DATA]", "A model and labeled data; none with --from.")
     ] = None
     reading: Reading
     metric: OneMetric
     out: str = Parameter(TEXT, "File to write the page to.", OUTPUT).field()
-    baseline: str | None = text("A model, or a file with one score per line.", EVALUATION)
-    train: str | None = text(
-        "Training data: adds a learning curve of linear models, and checks both data sets.",
+    baseline: str | None = text(
+        "Model file, or file with one score per line, to compare with.",
         EVALUATION,
+        unset="no comparison",
+    )
+    train: str | None = text(
+        "Training data, for a learning curve of linear models and a comparison with DATA.",
+        EVALUATION,
+        unset="neither of both",
     )
     qrels: str | None = text(
-        "Judgments, TREC qrels or JSON: adds judged@10 and marks unjudged documents. The comments "
-        "of DATA are the ids of the documents.",
+        "Judgments (TREC qrels or JSON), for judged@10 and to mark unjudged documents; comments of "
+        "DATA must be document ids.",
         EVALUATION,
+        unset="neither of both",
     )
     record: Annotated[
         str | None,
         typer.Option(
             "--from",
-            help="Record of a report, to make its page again without the model and the data.",
+            help="The .json file of a report, to write its page again without model and data.",
             rich_help_panel=OUTPUT,
+            show_default="a new report",
         ),
     ] = None
     random_state: int = RANDOM_STATE.field(0)
@@ -218,95 +226,6 @@ fuse bm25.run dense.run --qrels q.txt --to opensearch --out pipeline.json"""
     out: str | None = text(
         "File to write the settings of the search engine to.", OUTPUT, unset="no settings"
     )
-    json: bool = json_flag()
-
-
-class ConvertFlags(CommandFlags):
-    """Convert data between text, table and store (a folder that is fast to read).
-
-    A store can be larger than memory, and its documents are grouped by query. Text, .parquet and
-    stores of any size are converted to a store in blocks.
-
-    No digit of text is lost: a store or .parquet file has float32 features if float32 holds all
-    digits, otherwise float64. Set --dtype to choose one of them.
-    """
-
-    example = """\
-convert train.txt.gz train.store
-convert train.store train.parquet
-convert train.txt train.store --query-scale minmax"""
-    first = ("to", "query_scale", "overwrite")
-    defaults = (("dtype", "float32 if it holds all digits, else float64"),)
-
-    data: DataFiles
-    out: Annotated[
-        str,
-        argument(
-            "OUT",
-            "A store (name without ending, or .store), a .parquet, .csv or .tsv table, or "
-            "text, optionally compressed (.gz, .bz2, .xz, .zst).",
-        ),
-    ]
-    reading: Reading
-    to: str | None = text(
-        "Kind of OUT: text, store or table.", OUTPUT, unset="from the ending of OUT"
-    )
-    query_scale: str | None = text(
-        "Scale each feature within each query: minmax (0 to 1, as LETOR's QueryLevelNorm), "
-        "standard (mean 0, standard deviation 1) or rank (0 to 1).",
-        OUTPUT,
-        unset="not scaled",
-    )
-    overwrite: bool = switch("Replace OUT if it exists.")
-    json: bool = json_flag()
-
-
-class ClicksFlags(CommandFlags):
-    """Convert a click log into a store of sessions to train on.
-
-    Each session becomes a query. Its documents get their features from --features, and their labels
-    are clicks. Positions are stored, too: train, train-sparse, train-additive and tune then learn
-    the effects of positions beside the model. Sessions are dropped if no document or every document
-    was clicked; their numbers are printed.
-
-    A log is a table with one row per document shown in a session, or the queries and events of User
-    Behavior Insights, one JSON object per line. It may be larger than memory.
-    """
-
-    example = """\
-clicks log.csv.gz --features products.store --out sessions.store
-clicks ubi_queries.ndjson ubi_events.ndjson --features f.txt --out s.store
-train sessions.store --model model.json --scale standard"""
-    first = ("features", "out", "skip_bad", "overwrite")
-    without = ("features", "group", "label", "sample_weight", "query_weight")
-
-    log: Annotated[
-        list[str],
-        argument(
-            "LOG",
-            "A .csv, .tsv or .parquet table, or JSON lines (.ndjson, .jsonl, .json, or - for "
-            "stdin). Text may be compressed (.gz, .bz2, .xz, .zst); several files are one log.",
-        ),
-    ]
-    reading: Reading
-    features: str = Parameter(
-        TEXT,
-        "Features of each query and document: LETOR text whose comments are document ids, a table "
-        "(see --qid and --comments), or a store.",
-        DATA,
-    ).field()
-    out: str = Parameter(TEXT, "Folder of the store to write.", OUTPUT).field()
-    session: str = text("Column of the sessions.", LOG, default="session")
-    query: str = text("Column of the query ids.", LOG, default="query")
-    document: str = text("Column of the document ids.", LOG, default="document")
-    position: str = text("Column of the positions, 1 for the top.", LOG, default="position")
-    click: str = text(
-        "Column of clicks, 0 or 1; for JSON lines, the action_name of a click.",
-        LOG,
-        default="click",
-    )
-    skip_bad: bool = switch("Count and skip bad rows instead of stopping at the first.", LOG)
-    overwrite: bool = switch("Replace the store if it exists.")
     json: bool = json_flag()
 
 
