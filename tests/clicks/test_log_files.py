@@ -186,7 +186,7 @@ def test_files_that_are_no_logs(tmp_path):
     write_csv(tmp_path / "few.csv", [], NAMES[:4])
     for name, message in {
         "empty.csv": "empty.csv is empty; its first line must name the columns",
-        "empty.ndjson": "empty.ndjson shows no documents",
+        "empty.ndjson": "empty.ndjson contains no documents",
         "cut.csv.gz": "cut.csv.gz: the compressed file is damaged or cut off",
         "line.ndjson.gz": "line.ndjson.gz: a line is longer than 16 MiB",
         "few.csv": "few.csv has no column 'click'",

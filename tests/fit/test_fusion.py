@@ -160,7 +160,7 @@ def test_bad_data_and_parameters():
         FusionRanker().fit([runs], qrels)
     with pytest.raises(ValueError, match="the data is not from RankingData"):
         FusionRanker().fit(RankingData([[1.0]], [1]))
-    with pytest.raises(ValueError, match="qrels is given beside RankingData"):
+    with pytest.raises(ValueError, match="qrels cannot be combined with RankingData"):
         FusionRanker().fit(RankingData.from_runs(runs, qrels), qrels)
     for options, message in (
         ({"metric": "map"}, "metric='map'"),

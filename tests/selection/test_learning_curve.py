@@ -230,7 +230,7 @@ def test_the_gain_is_that_of_the_last_doubling_fold_by_fold():
         ),
         (
             [0.59, 0.62, 0.6],
-            "It cannot be told whether more queries would help: from 20 to 40 queries, ndcg@10 "
+            "It is unclear whether more queries would help: from 20 to 40 queries, ndcg@10 "
             "changed by +0.0033 ± 0.0088, which may be chance.",
         ),
         (
@@ -245,8 +245,8 @@ def test_the_gain_is_that_of_the_last_doubling_fold_by_fold():
         ),
         (
             [0.5, 0.51, 0.52],
-            "More queries made it worse; some may differ from the rest: from 20 to 40 queries, "
-            "ndcg@10 changed by -0.0900 ± 0.0058.",
+            "More queries made it worse; some queries may differ from the others: from 20 to 40 "
+            "queries, ndcg@10 changed by -0.0900 ± 0.0058.",
         ),
     ],
 )

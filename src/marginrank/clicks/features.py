@@ -14,7 +14,7 @@ from marginrank.clicks.sessions import NO_FEATURES, BadRows, LoggedSession, quot
 from marginrank.data.ranking_data import RankingData
 from marginrank.io.store_builder import DocumentBlock
 
-BLOCK = 1 << 22  # features in memory at a time
+BLOCK = 1 << 22  # feature values in memory at a time
 BLOCK_DOCUMENTS = 1 << 16
 
 
@@ -42,7 +42,7 @@ class FeatureIndex:
 
 @dataclass
 class SessionCounts:
-    """Numbers of sessions by what can be learned from them, updated while a log is read."""
+    """Numbers of sessions with and without pairs, updated while a log is read."""
 
     without_clicks: int = 0
     all_clicked: int = 0

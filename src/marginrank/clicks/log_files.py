@@ -21,11 +21,11 @@ TABLES = (".csv", ".tsv", ".parquet")
 JSON_LINES = (".ndjson", ".jsonl", ".json")
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
-PART_BYTES = 1 << 25  # of the log; as lists, its sessions take several times that
-RATIO = 10  # of a compressed log
-PIPED_BYTES = 1 << 32  # assumed of standard input, whose size is unknown
+PART_BYTES = 1 << 25  # bytes of the log per part; as lists, sessions take several times as much
+RATIO = 10  # assumed compression ratio
+PIPED_BYTES = 1 << 32  # assumed size of standard input
 MOST_PARTS = 1024
-BUFFERED = 1 << 24  # bytes of all parts that wait to be written
+BUFFERED = 1 << 24  # bytes of all parts that are buffered before they are written
 
 Sources = Path | Sequence[Path]
 
@@ -83,7 +83,7 @@ def load_clicks(
     columns = LogColumns(session, query, document, position, click)
     sessions = list(read_sessions(paths, columns, bad))
     if not any(one.shown for one in sessions):
-        raise ValueError(f"{name_of_log(paths)} shows no documents.")
+        raise ValueError(f"{name_of_log(paths)} contains no documents that were shown.")
     if bad.counts:
         skipped = ", ".join(f"{count} {kind}" for kind, count in bad.counts.items())
         warn_caller(f"{name_of_log(paths)}: skipped {skipped}.")
@@ -91,7 +91,7 @@ def load_clicks(
 
 
 def as_log(sessions: Sequence[LoggedSession]) -> ClickLog:
-    """Return sessions as arrays; sessions that showed nothing are left out."""
+    """Return sessions as arrays, without sessions that have no documents."""
     sizes = [len(one.shown) for one in sessions if one.shown]
     shown = [document for one in sessions for document in one.shown]
     query, document = (np.empty(len(shown), dtype=object) for _ in range(2))
@@ -144,7 +144,7 @@ def log_paths(source: Sources) -> list[str]:
 
 
 def name_of_log(paths: Sequence[str]) -> str:
-    """Return the text that stands for a log in messages."""
+    """Return the name of a log in messages."""
     first = "<stdin>" if paths[0] == "-" else paths[0]
     return first if len(paths) == 1 else f"{first} with {len(paths) - 1} more"
 
@@ -155,7 +155,7 @@ def is_table(path: str) -> bool:
 
 
 def ending_of(path: str) -> str:
-    """Return the ending of a log's name, without that of a compression."""
+    """Return the ending of a log's name, without the ending of a compression."""
     if path == "-":
         return JSON_LINES[0]
     stem, ending = os.path.splitext(path.lower())
@@ -188,7 +188,7 @@ def _by_session(entries: Iterable[Entry]) -> dict[str, list[list[Any]]]:
 def _in_parts(
     entries: Iterable[Entry], folder: str | None, n_parts: int
 ) -> Iterator[Iterable[Entry]]:
-    """Yield the entries in parts of whole sessions, which wait in files of the folder."""
+    """Yield the entries in parts of whole sessions, which are stored in files of the folder."""
     if folder is None or n_parts == 1:
         yield entries
         return

@@ -15,11 +15,11 @@ from marginrank.clicks.propensities import Propensities
 from marginrank.data.validation import check_vector
 
 METHODS = ("ips", "snips", "dr")
-FEW_CLICKS = 100  # effective clicks below which an estimate is not worth much
+FEW_CLICKS = 100  # with fewer effective clicks, an estimate is unreliable
 
 
 class ClickEstimate(NamedTuple):
-    """Expected clicks per session, with what the estimate rests on."""
+    """Estimated clicks per session, with indicators of the estimate's reliability."""
 
     value: float
     standard_error: float
@@ -99,7 +99,7 @@ def estimate_clicks(
     effective = float(np.sum(own) ** 2 / np.sum(own**2)) if own.size else 0.0
     if effective < FEW_CLICKS:
         warn_caller(
-            f"The estimate rests on {effective:.1f} effective clicks, fewer than {FEW_CLICKS}. "
+            f"The estimate uses {effective:.1f} effective clicks, fewer than {FEW_CLICKS}. "
             "Collect more sessions, or evaluate a ranking that is closer to the logged one."
         )
     return ClickEstimate(
@@ -113,7 +113,7 @@ def estimate_clicks(
 
 def _ranks(log: ClickLog, scores: Floats) -> Integers:
     """Return the position of each document in the new order of its session, among its positions."""
-    # The documents of a session take its positions in the order of their scores.
+    # The documents of a session are assigned to its positions in the order of their scores.
     by_score: Any = np.lexsort((log.position, -scores, log.session))
     by_position = np.lexsort((log.position, log.session))
     ranks = np.empty(scores.size, dtype=np.int64)

@@ -16,7 +16,7 @@ from marginrank._utils.types import Floats, Integers
 from marginrank.clicks.log import ClickLog
 
 METHODS = ("pivot", "adjacent", "all_pairs")
-GROUPS = 20  # of queries that the jackknife leaves out, one by one
+GROUPS = 20  # number of groups of queries that the jackknife leaves out, one at a time
 MOST_POSITIONS = 200
 
 
@@ -147,7 +147,7 @@ def _adjacent(A: Floats, _: Floats) -> Floats:
 
 
 def _all_pairs(A: Floats, B: Floats) -> Floats:
-    """Return the maximum likelihood of p_k, for p_k r_kk' the click rate at k of pair (k, k')."""
+    """Return maximum likelihood estimates of p_k, for click rates p_k r_kk' of (k, k') at k."""
     from scipy.optimize import minimize  # slow to import
 
     n = len(A)
@@ -165,7 +165,7 @@ def _all_pairs(A: Floats, B: Floats) -> Floats:
             clicks, others = A[k, other], B[k, other] - A[k, other]
             rest = np.maximum(1.0 - rate, 1e-300)
             value -= float(np.sum(clicks * log_rate + others * np.log(rest)))
-            slope = others * rate / rest - clicks  # by the logarithm of the rate
+            slope = others * rate / rest - clicks  # derivative in the logarithm of the rate
             by_p += np.bincount(k, slope, n)
             by_r += slope
         outer = 1.0 - np.exp(np.concatenate([log_p, log_r]))

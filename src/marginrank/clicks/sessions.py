@@ -1,4 +1,4 @@
-"""Sessions of a click log: the documents that were shown, checked, and the rows that are wrong."""
+"""Sessions of a click log: the documents that were shown, and checks for bad rows."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ NOT_SHOWN = "clicks on documents that were not shown"
 NO_QUERY = "events without their query"
 NO_FEATURES = "documents without features"
 
-QUOTED = 60  # characters of a value that messages quote
+QUOTED = 60  # most characters of a value that messages quote
 MOST_POSITION = 2**31
 Entry = tuple[str, list[Any]]  # a session, and plain values about it
 POSITION = re.compile(r"[0-9]{1,10}(\.0*)?")
 
 
 class BadRows:
-    """Raises ValueError for a row that is wrong, or counts it by kind if bad rows are skipped."""
+    """Handling of bad rows: ValueError, or counts by kind if bad rows are skipped."""
 
     def __init__(self, skip: bool) -> None:
         self._skip = skip
         self.counts: Counter[str] = Counter()
 
     def add(self, kind: str, place: str, problem: str) -> None:
-        """Count a row, or raise ValueError with its place and its problem."""
+        """Count a bad row, or raise ValueError with its place and problem."""
         if not self._skip:
             raise ParameterError(
                 f"{place}: {problem}. Correct it, or skip bad rows with ",
@@ -42,7 +42,7 @@ class BadRows:
 
 
 class ShownDocument(NamedTuple):
-    """A document of a session, and the place in the log that says so."""
+    """A document that was shown in a session, and its place in the log."""
 
     place: str
     document: str
@@ -70,7 +70,7 @@ class LoggedSession(NamedTuple):
 
 
 def checked_session(query: str, shown: Iterable[ShownDocument], bad: BadRows) -> LoggedSession:
-    """Return a session from the top; only the first of several documents at a position stays."""
+    """Return a session sorted by position; only the first document at a position is kept."""
     by_position: dict[int, ShownDocument] = {}
     for one in shown:
         first = by_position.setdefault(one.position, one)
@@ -102,6 +102,6 @@ def text_of_id(value: Any) -> str | None:
 
 
 def quoted(value: Any) -> str:
-    """Return a value of the log for a message, cut off if it is long."""
+    """Return a value of the log quoted for a message, truncated if it is long."""
     text = repr(value)
     return text if len(text) <= QUOTED else f"{text[:QUOTED]}…"

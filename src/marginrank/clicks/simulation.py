@@ -1,4 +1,4 @@
-"""Simulated clicks on judged documents, to test a set-up before there are logs."""
+"""Simulated clicks on judged documents, for tests before click logs exist."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from marginrank.data.queries import group_rows
 from marginrank.data.validation import check_labels, check_vector
 
 CLICK_MODELS = ("position", "cascade", "trust")
-TRUSTED, SEEN_LESS = 0.65, 0.01  # of Agarwal et al. (2019): ε⁻ = .65 / k, ε⁺ = 1 − .01 (k − 1)
+TRUSTED, SEEN_LESS = 0.65, 0.01  # from Agarwal et al. (2019): ε⁻ = .65 / k, ε⁺ = 1 − .01 (k − 1)
 
 
 def make_clicks(
@@ -113,7 +113,7 @@ def make_clicks(
 def _shown(
     rows: Integers, scores: Floats | None, temperature: float, shown: int, rng: np.random.Generator
 ) -> Integers:
-    """Return the documents of a query that a session shows, from the top."""
+    """Return the documents of a query that are shown in a session, in the order of positions."""
     values = rng.random(rows.size) if scores is None else scores[rows]
     if temperature > 0 and scores is not None:
         values = values + temperature * rng.gumbel(size=rows.size)

@@ -1,7 +1,7 @@
 """Click logs in the schema of OpenSearch's User Behavior Insights (UBI), one JSON object per line.
 
 A session is a query_id. The record of a query has its text and the ids of the results in their
-order. If there are events of the action "impression", they say which results were seen. Clicks are
+order. If there are events of the action "impression", only their results were shown. Clicks are
 events of one action, and name a result. Lines of the bulk API and exports with _source are read,
 too. The schemas are at https://github.com/o19s/ubi; 1.0 to 1.3 agree on all of this.
 """
@@ -31,7 +31,7 @@ from marginrank.io.text_sources import Progress, numbered_lines, source_name
 
 IMPRESSION = "impression"
 BULK_ACTIONS = {"index", "create"}  # lines of the bulk API, each before a record
-QUERY, EVENT = 0, 1  # kinds of entries
+QUERY, EVENT = 0, 1  # the kinds of entries
 
 
 class UbiLog:
@@ -141,7 +141,7 @@ def _json_object(line: bytes) -> dict[str, Any] | None:
 
 
 def _query(record: dict[str, Any], place: str) -> Entry | str:
-    """Return the query_id and the entry of a query, or what is wrong with it."""
+    """Return the query_id and the entry of a query, or the problem as text."""
     session, text = text_of_id(record["query_id"]), record.get("user_query")
     results = record.get("query_response_hit_ids") or []
     if session is None:
@@ -158,7 +158,7 @@ def _one_query(queries: Sequence[list[Any]], bad: BadRows) -> tuple[str, dict[st
     """Return the text and the results of the records with one query_id, which must agree."""
     place, text, ids = queries[0]
     for other_place, other_text, other_ids in queries[1:]:
-        ids = ids or other_ids  # clients log no results
+        ids = ids or other_ids  # records of clients have no results
         if other_text != text or other_ids not in ([], ids):
             bad.add(MALFORMED, other_place, f"the query_id is that of another query in {place}")
     results: dict[str, ShownDocument] = {}

@@ -81,7 +81,9 @@ class JudgedSignals(NamedTuple):
     @classmethod
     def _of_data(cls, data: RankingData, qrels: Any) -> JudgedSignals:
         if qrels is not None:
-            raise ValueError("qrels is given beside RankingData, which has labels; drop it.")
+            raise ValueError(
+                "qrels cannot be combined with RankingData, which has labels; drop it."
+            )
         if data.sample_weight is not None or data.query_weight is not None:
             raise ValueError("the data has weights, which fusion does not support; drop them.")
         names = list(data.feature_names or ())
@@ -89,7 +91,7 @@ class JudgedSignals(NamedTuple):
         if not names or names != [
             f"{name}{end}" for name in signals for end in ("", "_rank", "_missing")
         ]:
-            raise ValueError("the data is not from RankingData.from_runs; make it there.")
+            raise ValueError("the data is not from RankingData.from_runs; create it there.")
         y = data.queries.grouped(data.y)
         labels = [_descending(own) for own in np.split(y, data.queries.offsets[1:-1])]
         return cls(data, signals, labels, 0)
@@ -142,7 +144,7 @@ class FusionProblem:
         self._judged, self._parameters, self._normalizer = judged, parameters, normalizer
         constant, depth = parameters.rrf_constant, parameters.depth
         columns = signal_scores(judged.data, judged.signals, normalizer, constant, depth)
-        # Raw scores of signals have different scales, which the lattice does not.
+        # Raw scores of signals have different scales; weights of the lattice assume equal ones.
         raw = np.sqrt(np.mean(columns**2, axis=0))
         self._scale = np.where((normalizer == "none") & (raw > 0.0), raw, 1.0)
         columns = columns / self._scale
@@ -207,7 +209,7 @@ class FusionProblem:
         """Return the model with these weights of the columns."""
         n = len(self._judged.signals)
         base, *changes = (part / self._scale for part in weights.reshape(-1, n))
-        falling = changes[1::2]  # of the columns s (1 − z)
+        falling = changes[1::2]  # weights of the columns s (1 − z)
         base = base + sum(falling)
         total = np.abs(base).sum() or 1.0
         slopes = [(up - down) / total for up, down in zip(changes[::2], falling, strict=True)]

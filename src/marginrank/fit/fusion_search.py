@@ -1,8 +1,8 @@
 """Search for the weights of a linear score that maximize a ranking metric.
 
-A lattice of weights gives starts. From these, exact searches along lines of weights climb to the
-best interval. The best weights of few queries are mostly noise, so weights are averaged over
-bootstrap samples of the queries.
+Searches start from the best weights of a lattice, and are exact along lines of weights. The best
+weights of few queries are mostly noise, so weights are averaged over bootstrap samples of the
+queries.
 """
 
 from math import comb
@@ -12,13 +12,13 @@ import numpy as np
 from marginrank._utils.types import Floats
 from marginrank.fit.metric_segments import NARROWEST, ROUNDING, LinearRankMetric
 
-MOST_STEPS = 10  # of the lattice: weights are multiples of 0.1 for up to 4 signals
+MOST_STEPS = 10  # most steps of the lattice: weights are multiples of 0.1 for up to 4 signals
 MOST_POINTS = 300
 N_STARTS = 4
-N_RANDOM = 2  # random directions in a pass
+N_RANDOM = 2  # random directions per pass
 MOST_PASSES = 20
-MANY_QUERIES = 100  # from here on, averaged weights are not worse in training than the lattice
-LEAST_GAIN = 1e-9  # smaller improvements end a climb
+MANY_QUERIES = 100  # with more, averaged weights must not be worse in training than the lattice
+LEAST_GAIN = 1e-9  # a smaller improvement ends a search
 
 
 def lattice(n: int) -> Floats:
@@ -46,11 +46,11 @@ class WeightSearch:
     ) -> None:
         self._metric = metric
         self._starts = starts
-        self._values = values  # of each query and start
+        self._values = values  # metric of each query and start
         self._positive = positive
 
     def best(self, query_weight: Floats, rng: np.random.Generator) -> Floats:
-        """Return the best weights found by climbs from several starts."""
+        """Return the best weights found by searches from several starts."""
         totals = query_weight @ self._values
         found = [
             self._climb(self._starts[k], float(totals[k]), query_weight, rng)
@@ -77,7 +77,7 @@ class WeightSearch:
         return w if np.sum(query_weight > 0.0) < MANY_QUERIES else self._raised(w, query_weight)
 
     def _raised(self, w: Floats, query_weight: Floats) -> Floats:
-        """Return the nearest weights toward the best start that are not worse than it."""
+        """Return w moved toward the best start until the metric is not worse than there."""
         totals = query_weight @ self._values
         best: Floats = self._starts[int(np.argmax(totals))]
         target = float(totals.max()) - ROUNDING
@@ -113,7 +113,7 @@ class WeightSearch:
         if n == 1:
             return np.empty((0, 1))
         if n == 2 and self._positive:
-            return np.eye(2)[:1]  # the only line
+            return np.eye(2)[:1]  # there is only one line
         return np.vstack([rng.permutation(np.eye(n)), rng.dirichlet(np.ones(n), N_RANDOM)])
 
     def _ends(self, w: Floats, target: Floats) -> tuple[Floats, Floats]:

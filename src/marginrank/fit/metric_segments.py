@@ -14,9 +14,9 @@ import numpy as np
 
 from marginrank._utils.types import Booleans, Floats, Integers
 
-CHUNK = 1 << 22  # score differences computed at a time
+CHUNK = 1 << 22  # score differences that are computed at a time
 ROUNDING = 1e-12  # smaller differences, relative to the largest feature, are ties
-NARROWEST = 1e-9  # shorter intervals are rounding errors of equal breakpoints
+NARROWEST = 1e-9  # shorter intervals are due to rounding errors of equal breakpoints
 
 
 class Steps(NamedTuple):
@@ -43,7 +43,7 @@ class Crossings(NamedTuple):
     """Changes of the metric along a segment of weights, in order of their positions t."""
 
     t: Floats
-    change: Floats  # of the query's value
+    change: Floats  # change of the query's value at each crossing
     query: Integers
     start: Floats  # value of each query before the first crossing
 
@@ -56,7 +56,7 @@ class Crossings(NamedTuple):
 
 @dataclass(frozen=True)
 class LinearRankMetric:
-    """Documents with a gain, each paired with the documents of its query that it may cross.
+    """A metric as a function of weights: documents with a gain, and pairs that may swap.
 
     Documents that are always above or below are counted, not paired. Tied documents rank in row
     order.
@@ -70,8 +70,8 @@ class LinearRankMetric:
     gain: Floats
     query: Integers
     constant: Floats  # per query: contribution of documents whose rank never changes
-    discount: Floats  # by rank; the last entry holds for all greater ranks
-    tie: float  # differences of scores up to this one, for weights up to 1, are ties
+    discount: Floats  # discount of each rank; the last entry holds for all greater ranks
+    tie: float  # scores that differ by at most this are ties, for weights up to 1
 
     @classmethod
     def of(
@@ -92,7 +92,7 @@ class LinearRankMetric:
         within = np.arange(document.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         other = offsets[query_of[own]][document] + within
         differences = features.take(own[document], axis=0) - features.take(other, axis=0)
-        is_first = own[document] <= other  # a document is paired with itself: never above
+        is_first = own[document] <= other  # a document is never above itself
         tied = _all_of_row(differences == 0.0)
         above, below = tied & ~is_first, tied & is_first
         if positive:
@@ -165,7 +165,7 @@ class LinearRankMetric:
         return total
 
     def _ranks(self, loses: Booleans) -> Integers:
-        """Return the rank of each document, given which pairs it loses, one column per ranking."""
+        """Return the rank of each document, given the lost pairs; one column per ranking."""
         if not self.starts.size:
             return np.empty((0, loses.shape[1]), dtype=np.int64)
         lost = np.add.reduceat(loses, self.starts, axis=0, dtype=np.int64)

@@ -32,7 +32,7 @@ def plot_explanation(
 ) -> Any:
     """Draw how features add up to the difference of two scores, as a waterfall.
 
-    Each bar begins where the one above it ends. The last one is the difference of the scores.
+    Each bar begins where the bar above it ends. The last bar is the difference of the scores.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def plot_explanation(
         ax.plot([start + size] * 2, [row - 0.35, row + 1.35], **STEP)
     for row, (start, size, color) in enumerate(zip(starts, sizes, colors, strict=True)):
         label = _signed(size)
-        if color not in colors[:row]:  # the first one explains the color
+        if color not in colors[:row]:  # the first bar of a color gets its legend
             label += f"  in favor of {documents[0] if color == POSITIVE else documents[1]}"
         write_beside(ax, label, (max(start, start + size), row), color)
     write_beside(ax, _signed(total), (max(total, 0.0), len(sizes)), TEXT)
@@ -88,7 +88,7 @@ def plot_explanation(
     header = f"feature:  {documents[0]}  vs  {documents[1]}"
     ax.annotate(header, (0, 1), (-4, 2), "axes fraction", color=TEXT, ha="right", **BESIDE)
     ax.axvline(0, color="0.15", linewidth=1)
-    for text in ax.texts:  # the line at zero may pass behind
+    for text in ax.texts:  # the line at zero may cross them
         text.set_bbox({"facecolor": ax.get_facecolor(), "edgecolor": "none", "pad": 0.5})
     ax.use_sticky_edges = False  # the bars need a margin on both sides
     ax.autoscale_view(scaley=False)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from marginrank.selection.paths import ModelPath
     from marginrank.selection.results import SearchResult
 
-MOST_LINES = len(PALETTE)  # lines with a color and a label; others are gray
+MOST_LINES = len(PALETTE)  # most lines with a color and a label; other lines are gray
 
 
 def plot_path(path: "ModelPath", *, ax: Any = None) -> Any:
@@ -60,7 +60,7 @@ def plot_path(path: "ModelPath", *, ax: Any = None) -> Any:
     if ax is None:
         ax = new_axes(6.4, 4.8 if path.scores is None else 6.0)
     columns = sp.csc_array(path.coefs)
-    used = np.flatnonzero(np.diff(columns.indptr))  # others may be a million lines at zero
+    used = np.flatnonzero(np.diff(columns.indptr))  # columns of zeros could be a million lines
     weights = columns[:, used].toarray()
     scale = np.ones(used.size) if path.scale is None else path.scale[used]
     largest = np.argsort(-np.abs(weights * scale).max(axis=0), kind="stable")[:MOST_LINES].tolist()

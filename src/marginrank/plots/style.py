@@ -1,4 +1,4 @@
-"""The common style of the plots: colors, axes, labels next to lines, and words for names."""
+"""The common style of the plots: colors, axes, labels next to lines, and labels for metrics."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,13 +12,13 @@ from marginrank._utils.optional import require
 STYLE = Path(__file__).with_name("marginrank.mplstyle")
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # as in STYLE
 POSITIVE, NEGATIVE = PALETTE[:2]
-MUTED = "0.78"  # lines that are only there for comparison
-TEXT = "0.35"  # text that explains, beside the text of the data
-LABEL_SIZE = 9.0  # points
-LABEL_PLACE = 1.02  # of labels to the right of the axes, whose width is 1
+MUTED = "0.78"  # color of lines for comparison
+TEXT = "0.35"  # color of explanatory text
+LABEL_SIZE = 9.0  # font size of labels in points
+LABEL_PLACE = 1.02  # x of labels to the right of the axes, whose width is 1
 BESIDE = {"textcoords": "offset points", "size": LABEL_SIZE, "annotation_clip": False}
 LEADER = {"arrowstyle": "-", "linewidth": 0.6, "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 3}
-LINE_HEIGHT = 1.3  # distance of two labels, in sizes of their font
+LINE_HEIGHT = 1.3  # distance of two labels in font sizes
 ABBREVIATIONS = {"ndcg", "dcg", "map", "mrr", "err", "auc"}
 PARAMETERS = {"C": "C, the weight of the loss", "radius": "radius, the bound on the weights' size"}
 
@@ -49,7 +49,7 @@ def metric_label(metric: str) -> str:
 
 
 def name_rows(ax: Any, names: Sequence[str]) -> None:
-    """Name the rows of a bar plot from the top; a "$" in a name does not start a formula."""
+    """Label the rows of a bar plot from the top; a "$" in a name does not start a formula."""
     ax.set_yticks(range(len(names)), names, parse_math=False)
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.tick_params(axis="y", length=0)
@@ -57,7 +57,7 @@ def name_rows(ax: Any, names: Sequence[str]) -> None:
 
 
 def label_lines(ax: Any, lines: Sequence[Any]) -> None:
-    """Write the label of each line to the right of the axes, where labels do not overlap."""
+    """Write the label of each line to the right of the axes, without overlaps."""
     if not lines:
         return
     to_fractions = ax.transData + ax.transAxes.inverted()
@@ -82,7 +82,7 @@ def label_lines(ax: Any, lines: Sequence[Any]) -> None:
 def write_beside(
     ax: Any, text: str, place: tuple[float, float], color: str, coordinates: Any = "data"
 ) -> None:
-    """Write a text to the right of a place."""
+    """Write a text to the right of a point."""
     ax.annotate(text, place, (4, 0), coordinates, color=color, va="center", **BESIDE)
 
 
@@ -110,7 +110,7 @@ def spread_out(places: Any, gap: float) -> Any:
 
 
 def draw_band(ax: Any, x: Any, mean: Any, error: Any, color: str) -> None:
-    """Draw one standard error to both sides: a band, or a bar at a single place."""
+    """Draw one standard error to both sides: a band, or a bar if there is only one point."""
     if len(x) == 1:
         ax.errorbar(x, mean, error, fmt="none", ecolor=color)
     else:

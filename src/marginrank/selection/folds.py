@@ -1,4 +1,4 @@
-"""Folds of whole queries: rows to train on, and rows to test.
+"""Folds of whole queries: training rows and test rows.
 
 scikit-learn is not imported; its splitters are called through their `split` method.
 """
@@ -30,11 +30,12 @@ def query_folds(
 ) -> list[Fold]:
     """Divide the queries into folds at random; every document is in `test` of one fold.
 
-    Folds have equally many queries, up to one, because metrics are means over queries. Queries are
-    dealt by descending size, one to each fold in random order, so the numbers of documents differ
-    by at most the size of the largest query. The fold of a query depends on the ids and sizes of
-    all queries and on the seed, not on the order of the rows. For data with `group`, the ids are
-    the positions of the queries. The rows of a single query are divided at random.
+    The numbers of queries of folds differ by at most one, because metrics are means over queries.
+    Queries are distributed by descending size, one to each fold in random order, so the numbers of
+    documents differ by at most the size of the largest query. The fold of a query depends on the
+    ids and sizes of all queries and on the seed, not on the order of the rows. For data with
+    `group`, the ids are the positions of the queries. The rows of a single query are divided at
+    random.
 
     With `rows`, ascending, only these documents are divided; the others are in no fold.
 
@@ -91,12 +92,12 @@ def check_folds(data: RankingData, folds: Iterable[Fold]) -> None:
     """Raise ValueError if a fold cannot be trained or tested.
 
     Both sides of a fold must have documents, the training side must have a pair, and no query may
-    be on both sides, unless it is the only one. A repeated fold would count twice and make the
+    be on both sides, unless it is the only query. A repeated fold would count twice and make the
     standard error too small.
     """
     labels = in_order(data.y)
     query_of_row = data.qid
-    seen: dict[int, int] = {}  # fold number by hash of its rows, which may take much memory
+    seen: dict[int, int] = {}  # hash of the rows of a fold → fold number
     for fold in folds:
         rows_hash = hash((fold.train.tobytes(), fold.test.tobytes()))
         first = seen.setdefault(rows_hash, fold.number)
@@ -157,7 +158,7 @@ def rows_of(data: RankingData, rows: Integers, *, n_jobs: int | None = None) -> 
 
 
 def cost_by_label(cost: Any, y: NDArray[Any]) -> Any:
-    """Return a matrix by label as a function of labels, because a fold may lack some labels."""
+    """Return a matrix over labels as a function of labels, because a fold may lack some labels."""
     if cost is None or isinstance(cost, str) or callable(cost):
         return cost
     matrix = np.asarray(cost)
@@ -166,10 +167,10 @@ def cost_by_label(cost: Any, y: NDArray[Any]) -> Any:
 
 
 def has_pairs(y: NDArray[Any], query_of_row: Integers) -> bool:
-    """Whether a query has documents with different labels.
+    """Return True if a query has documents with different labels.
 
-    If none has, all rankings are equally good, and a metric that has a value nevertheless, such as
-    NDCG, cannot evaluate a model.
+    Otherwise all rankings are equally good. Some metrics such as NDCG still have a value, which
+    does not evaluate a model.
     """
     if not y.size:
         return False
@@ -182,7 +183,7 @@ def has_pairs(y: NDArray[Any], query_of_row: Integers) -> bool:
 
 
 class FoldMean(NamedTuple):
-    """Mean of scores over the folds that have one, and its standard error (nan for one fold)."""
+    """Mean of scores over folds with a score, and its standard error (nan for one fold)."""
 
     mean: Floats
     error: Floats
@@ -225,7 +226,7 @@ def _deal(ids: NDArray[Any], sizes: Integers, n_folds: int, rng: np.random.Gener
 
 
 def _sort_key(value: Any) -> tuple[Any, ...]:
-    """Return a key by which any two ids can be compared; equal ids have equal keys."""
+    """Return a sort key of an id of any type; equal ids have equal keys."""
     if isinstance(value, Real):
         return ("", value)
     if isinstance(value, tuple):

@@ -16,9 +16,9 @@ class PathModel(NamedTuple):
 
     part: int  # index of the set of rows
     step: int  # index of the value on the grid
-    result: Closeness  # objective and gap are the same as in a fit with this value alone
-    model: Any  # what `predict` takes
-    scale: Scale | None = None  # of the features
+    result: Closeness  # objective and gap are the same as in a fit with only this value
+    model: Any  # argument of `predict`
+    scale: Scale | None = None  # scale of the features
 
 
 class PathLearner(ABC):
@@ -27,8 +27,8 @@ class PathLearner(ABC):
     parameter = "C"
     search_tol: float  # smallest useful `tol`: more precise fits would not change the selection
     n_points: int  # length of the default grid
-    # Factors by which a default grid may be extended below and above while the best value is at an
-    # end; one parameter is then searched at a time. None if all grids are tried in full.
+    # Factors by which a default grid may be extended below and above while its best value is at an
+    # end; then one parameter is searched at a time. None if all values of all grids are tried.
     room: tuple[float, float] | None = None
 
     @abstractmethod

@@ -33,9 +33,9 @@ from marginrank.selection.scoring import Split, SplitScorer
 from marginrank.selection.search import Search
 from marginrank.selection.space import SearchSpace
 
-MOST_SIZES = 6  # by default: from 1/32 of the queries on
-CLEAR = 2.0  # standard errors that a significant gain exceeds
-LITTLE = 0.005  # share of the score; a smaller gain is not worth gathering queries
+MOST_SIZES = 6  # most sizes by default: 1/32 … 1/2 of the queries, and all
+CLEAR = 2.0  # a significant gain exceeds this many standard errors
+LITTLE = 0.005  # share of the score; a smaller gain is not worth collecting queries
 
 
 class Gain(NamedTuple):
@@ -87,8 +87,8 @@ class LearningCurve(ResultTable):
         halves = np.flatnonzero(2 * self.sizes <= self.sizes[-1] + 1)  # half of 25 is 13
         before = int(halves[-1]) if halves.size else 0
         mean = float(np.nanmean(self.valid_scores[-1] - self.valid_scores[before]))
-        # The error is over folds or validation queries; orders of the training queries do not
-        # measure how scores vary over other queries.
+        # The error is over folds or validation queries: the variation over orders of the training
+        # queries is not the variation over new queries.
         units = self.valid_scores if self.valid_by_query is None else self.valid_by_query
         gains = units[-1] - units[before]
         gains = gains[~np.isnan(gains)]
@@ -97,7 +97,7 @@ class LearningCurve(ResultTable):
 
     @property
     def verdict(self) -> str:
-        """A sentence that says whether more data would help."""
+        """One sentence: whether more data would help."""
         before, after, mean, error = self.gain
         change = f"from {before:,} to {after:,} queries, {self.metric} changed by {mean:+.4f}"
         if np.isnan(error):
@@ -107,10 +107,10 @@ class LearningCurve(ResultTable):
         if mean > CLEAR * error:
             return f"More queries would likely help: {change}."
         if mean < -CLEAR * error:
-            return f"More queries made it worse; some may differ from the rest: {change}."
+            return f"More queries made it worse; some queries may differ from the others: {change}."
         if mean + CLEAR * error < LITTLE * abs(self.valid_mean[-1]):
             return f"More queries would likely not help: {change}."
-        return f"It cannot be told whether more queries would help: {change}, which may be chance."
+        return f"It is unclear whether more queries would help: {change}, which may be chance."
 
     def _columns(self) -> dict[str, Any]:
         return {
@@ -257,8 +257,8 @@ class SampleLearner(LinearLearner):
     def __init__(self, orders: Sequence[Integers], evaluate: Metric) -> None:
         self._orders = orders
         self._evaluate = evaluate
-        self.n_pairs: list[int] = []  # of each fit so far
-        self.train_scores: list[float] = []  # of each fit so far
+        self.n_pairs: list[int] = []  # number of pairs of each fit so far
+        self.train_scores: list[float] = []  # training score of each fit so far
 
     def fit_paths(
         self,

@@ -18,7 +18,7 @@ LOO = "loo"  # the value of `cv`
 
 
 class LeaveOneOutLearner(LinearLearner):
-    """Fits linear models along C; its "model" is a LeaveOneOut, scores without their query."""
+    """Fits linear models along C; as model it returns the LeaveOneOut estimates of each fit."""
 
     def fit_paths(
         self,

@@ -38,20 +38,20 @@ from marginrank.solvers.smooth.newton import newton
 from marginrank.solvers.smooth.newton_paths import PathSolution, newton_paths
 from marginrank.solvers.smooth.shared_hessian import HessianGroup
 
-# Octaves of C below and above the C at which loss and regularizer have equal curvature. There are
-# more above, because correlated features have directions of far less curvature.
+# Ends of the grid of C, in octaves from the C at which loss and regularizer have equal curvature.
+# The upper end is farther, because correlated features have directions of far less curvature.
 BELOW, ABOVE = -6.0, 14.0
-SMALLEST_C = 1e-300  # its inverse is finite
-GRID_SAMPLE = 20_000  # documents from which that curvature is estimated
-SIDE_BY_SIDE = 10  # problems: each takes about a hundred bytes per document while it is solved
-MOST_GROUPS = 2  # of queries, per part: Hessians of groups save time if groups are few
-CHUNK_ENTRIES = 1 << 22  # of X, copied at a time to find a scale
+SMALLEST_C = 1e-300  # the inverse is finite
+GRID_SAMPLE = 20_000  # documents from which the curvature of the loss is estimated
+SIDE_BY_SIDE = 10  # problems solved together: each takes about a hundred bytes per document
+MOST_GROUPS = 2  # groups of queries per part: Hessians of groups save time if groups are few
+CHUNK_ENTRIES = 1 << 22  # entries of X that are copied at a time to compute a scale
 
 
 class LinearLearner(PathLearner):
     """Linear models along C; a model is its weights."""
 
-    search_tol = 1e-5  # at 1e-4, metrics of a few queries still move
+    search_tol = 1e-5  # with 1e-4, metrics of a few queries still change
     n_points = 21
 
     def fit_paths(
@@ -63,7 +63,7 @@ class LinearLearner(PathLearner):
         *,
         seed: int = 0,
     ) -> Iterator[PathModel]:
-        """Fit all parts side by side; the documents of parts that cut queries are copied."""
+        """Fit all parts together; the documents of parts that cut queries are copied."""
         cost, margin = (
             cost_by_label(value, data.y) for value in (parameters.pair_cost, parameters.margin)
         )
@@ -92,10 +92,10 @@ class LinearLearner(PathLearner):
         """
         check_integer("n_points", n_points, at_least=1)
         with serial_blas():
-            # A sample is enough, so X need not be copied to a device.
+            # A sample is enough, so X is not copied to a device.
             on_host = replace(parameters, device=None)
             problems = SharedProblems(data, on_host, [QueryPart.of(data, 0, rows)])
-            # The squared hinge stands in for all losses, because some have no curvature.
+            # Use the squared hinge for all losses, because some losses have no curvature.
             objective = replace(problems.objective(0, 1.0), loss=LOSSES["squared_hinge"], ridge=0.0)
             share = GRID_SAMPLE / objective.n_active_documents
             objective = objective.sample(share, seed=0) if share < 1.0 else objective
@@ -110,7 +110,7 @@ class LinearLearner(PathLearner):
                 "no feature of X differs between documents with different labels, or values are so "
                 "small that their squares are zero; check X."
             )
-        # The middle half of the features: a few of very large or small scale must not decide.
+        # Use the middle half of the features: a few of very large or small scale must not decide.
         weakest, strongest = np.round(np.log2(np.quantile(curvature[curvature > 0], (0.25, 0.75))))
         lowest, highest = BELOW - strongest, ABOVE - weakest
         if n_points == 1:
@@ -129,12 +129,12 @@ LINEAR = LinearLearner()
 
 
 class QueryPart(NamedTuple):
-    """Rows to train on."""
+    """A set of training rows."""
 
     number: int
     rows: Integers | None  # None for all
     left_out: Booleans  # the queries without any of these rows
-    cuts_queries: bool  # whether it has some documents of a query and lacks others
+    cuts_queries: bool  # whether it has only some documents of a query
 
     @classmethod
     def of(cls, data: RankingData, number: int, rows: Integers | None) -> "QueryPart":
@@ -221,7 +221,7 @@ class SharedProblems:
         if patterns.shape[1] > MOST_GROUPS * len(parts):
             return []
         whole = self._pairs.weighted(1.0, self._parameters.normalization)
-        # Normalization multiplies the weights of all queries of a part by the same factor.
+        # Normalization multiplies the weights of all queries of one part by the same factor.
         own = [float(np.sum(self._weighted(k, 1.0).weights)) for k in parts]
         of_whole = [float(np.sum(whole.weights[~without])) for without in left_out]
         factors = np.divide(own, of_whole)
@@ -238,7 +238,7 @@ class SharedProblems:
         self, minimize: Callable[..., SolverResult], Cs: Floats, seed: int
     ) -> Iterator[PathSolution]:
         """Solve one problem after another, each from the weights of its part for the previous C."""
-        # All parts come before the next C, so that an interrupted search has complete candidates.
+        # Solve all parts before the next C, so that an interrupted search has complete candidates.
         starts: list[Floats | None] = [None] * len(self._parts)
         for step, C in enumerate(Cs):
             for k, w in enumerate(starts):
@@ -269,7 +269,7 @@ def _chunks(data: RankingData, rows: Integers) -> Iterator[RankingData]:
     rows = rows[np.argsort(data.qid[rows], kind="stable")]
     starts = np.flatnonzero(np.diff(data.qid[rows], prepend=-1))
     size = max(CHUNK_ENTRIES // data.n_features, 1)
-    # Of the queries that begin in each stretch of `size` rows, the first begins a chunk.
+    # A chunk begins with the first query that begins in each range of `size` rows.
     firsts = starts[np.flatnonzero(np.diff(starts // size, prepend=-1))]
     for chunk in np.split(rows, firsts[1:]):
         yield rows_of(data, chunk)

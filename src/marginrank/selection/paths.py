@@ -89,7 +89,7 @@ class ModelPath(ResultTable):
 
     @property
     def best_index(self) -> int:
-        """Index of the model with the highest score; among equals, of the smallest value."""
+        """Index of the model with the highest score; of equal scores, the smallest value."""
         if self.scores is None:
             raise ValueError("the path has no scores; pass validation data.")
         if np.all(np.isnan(self.scores)):
@@ -339,7 +339,7 @@ def _path_of(
     n_points: int,
     random_state: int,
 ) -> Path:
-    """Fit a path; warn about features without effect and models that did not reach tol."""
+    """Return a fitted path; warn about features without effect and models that missed tol."""
     held_out = validation_data(validation, n_jobs=parameters.n_jobs)
     check_same_features(held_out, data.n_features, data.feature_names)
     seed = seed_from(random_state)

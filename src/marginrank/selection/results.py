@@ -23,11 +23,11 @@ RULES = ("best", "one_se")
 class Candidate:
     """One setting of the parameters, and its scores so far."""
 
-    combination: int  # index, shared by all candidates that differ in `value` alone
+    combination: int  # index, shared by all candidates that differ only in `value`
     parameters: Any
-    value: float  # of the learner's parameter, such as C
-    scores: Floats  # on each split; nan if undefined or not computed yet
-    tried: Booleans  # the splits on which they were computed
+    value: float  # value of the learner's parameter, such as C
+    scores: Floats  # score on each split; nan if undefined or not computed yet
+    tried: Booleans  # the splits on which scores were computed
 
     @property
     def position(self) -> tuple[int, float]:
@@ -49,22 +49,22 @@ class Candidate:
 class SearchProgress(NamedTuple):
     """The state of a search after one more fit."""
 
-    done: int  # fits
-    planned: int | None  # fits; None with a time limit
-    candidate: Candidate  # fitted last
-    best: Candidate | None  # complete, of the main search
-    mean: float  # of the best
+    done: int  # number of fits so far
+    planned: int | None  # number of planned fits; None with a time limit
+    candidate: Candidate  # candidate of the last fit
+    best: Candidate | None  # best complete candidate of the main search
+    mean: float  # mean score of the best candidate
     metric: str
-    outer_fold: int | None  # excluded from a nested search
+    outer_fold: int | None  # fold that a nested search leaves out; None in the main search
 
 
 @dataclass(frozen=True)
 class NestedEstimate:
-    """Scores from nested cross-validation: of a search, on queries that it did not use."""
+    """Scores of a search from nested cross-validation, on queries that the search did not use."""
 
-    parameters: list[Any]  # selected without the queries of each fold
-    scores: Floats  # of their models on these queries; nan if the metric has no value
-    mean: float  # over the folds
+    parameters: list[Any]  # parameters selected without the queries of each fold
+    scores: Floats  # scores of these models on the queries; nan if the metric has no value
+    mean: float  # mean over the folds
     error: float  # standard error of the mean
 
 
@@ -72,23 +72,23 @@ class NestedEstimate:
 class SearchResult(ResultTable):
     """The candidates that were scored on all splits, and the selected candidate."""
 
-    metric: str  # its name
-    rule: str  # of the selection: "best" or "one_se"
-    parameter: str  # of the grids, such as "C"
-    varied: tuple[str, ...]  # the other parameters with several values
-    candidates: list[Candidate]  # in the order of the search
-    incomplete: list[Candidate]  # not scored on all splits
-    scores: Floats  # of shape (n_candidates, n_splits)
-    mean: Floats  # of each candidate, over the splits that have a value
+    metric: str  # name of the metric
+    rule: str  # rule of the selection: "best" or "one_se"
+    parameter: str  # parameter of the grids, such as "C"
+    varied: tuple[str, ...]  # other parameters with several values
+    candidates: list[Candidate]  # complete candidates, in the order of the search
+    incomplete: list[Candidate]  # candidates that were not scored on all splits
+    scores: Floats  # shape (n_candidates, n_splits)
+    mean: Floats  # mean of each candidate over the splits with a value
     error: Floats  # standard errors of the means
-    best_index: int  # of the selected candidate
-    parameters: Any  # selected, for a fit of all data
-    n_combinations: int  # in the search space
-    n_candidates: int  # in the search space, without finer grids
+    best_index: int  # index of the selected candidate
+    parameters: Any  # selected parameters, for a fit of all data
+    n_combinations: int  # number of combinations in the search space
+    n_candidates: int  # number of candidates in the search space, without finer grids
     n_fits: int
-    n_unfinished: int  # fits that did not reach tol
-    # Selected candidate against runner-up by query. None without a runner-up, or if fewer than two
-    # queries have a value.
+    n_unfinished: int  # number of fits that did not reach tol
+    # The selected candidate compared with the runner-up by query. None without a runner-up, or if
+    # fewer than two queries have a value.
     comparison: Comparison | None = None
     nested: NestedEstimate | None = None  # unless interrupted
     is_out_of_time: bool = False  # whether the time limit ended the search

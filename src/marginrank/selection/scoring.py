@@ -16,15 +16,15 @@ from marginrank.selection.folds import Fold, has_pairs
 from marginrank.selection.learner import PathLearner
 from marginrank.selection.linear_paths import LINEAR
 
-RESAMPLES = 2000  # more would take longer than the fits of a small grid
+RESAMPLES = 2000  # with more, a comparison would take longer than the fits of a small grid
 
 
 class Split(NamedTuple):
     """Rows to train on, and documents to evaluate the model on."""
 
     train: Integers | None  # None for all
-    data: RankingData | None  # to score; None for no scores
-    test: Integers | None = None  # rows of `data`; None for all
+    data: RankingData | None  # documents to score; None for no scores
+    test: Integers | None = None  # rows of `data` to score; None for all
 
 
 def fold_splits(data: RankingData, folds: Sequence[Fold]) -> list[Split]:
@@ -83,7 +83,7 @@ class SplitScorer:
         parts = [self.score_queries(k, models) for k, models in enumerate(zip(a, b, strict=True))]
         query, of_a, of_b = (np.concatenate(column) for column in zip(*parts, strict=True))
         known = ~(np.isnan(of_a) | np.isnan(of_b))
-        # A query is one observation: if it is in several folds, the mean of its values.
+        # A query is one observation: the mean of its values if it is in several folds.
         queries, inverse = np.unique(query[known], return_inverse=True)
         if queries.size < 2:
             return None

@@ -41,13 +41,13 @@ from marginrank.selection.space import PathGrid, SearchSpace, beyond, midpoints,
 class FitCount:
     """Counts of the fits of one or more searches."""
 
-    planned: int | None = None  # None if unknown
+    planned: int | None = None  # number of planned fits; None if unknown
     done: int = 0
-    unfinished: int = 0  # did not reach tol
+    unfinished: int = 0  # number of fits that did not reach tol
 
 
 class SplitFit(NamedTuple):
-    """One fit of a candidate, without the scores of all documents that a SolverResult has."""
+    """Result of one fit of a candidate, without the score vector of a SolverResult."""
 
     model: Any
     scale: Scale | None
@@ -67,13 +67,13 @@ class Search:
     data: RankingData
     space: SearchSpace
     scorer: SplitScorer
-    seed: int = 0  # of the samples that speed up the fits
-    rows: Integers | None = None  # that default grids depend on; None for all
-    is_time_up: Callable[[], bool] | None = None  # with it, grids are coarse, then finer
+    seed: int = 0  # seed of the samples that speed up the fits
+    rows: Integers | None = None  # rows from which default grids are derived; None for all
+    is_time_up: Callable[[], bool] | None = None  # if given, grids are coarse at first
     count: FitCount = field(default_factory=FitCount)
     candidates: list[Candidate] = field(default_factory=list, init=False)  # of all grids so far
-    best: Candidate | None = field(default=None, init=False)  # complete; would be selected now
-    mean: float = field(default=-np.inf, init=False)  # of the best, over splits with a value
+    best: Candidate | None = field(default=None, init=False)  # best complete candidate so far
+    mean: float = field(default=-np.inf, init=False)  # mean score of the best candidate
     has_complete: bool = field(default=False, init=False)
     is_out_of_time: bool = field(default=False, init=False)
     _fits: dict[Candidate, dict[int, SplitFit]] = field(default_factory=dict, init=False)
@@ -170,7 +170,7 @@ class Search:
             self.best, self.mean = candidate, max(mean, self.mean)
 
     def _grids(self) -> Iterator[PathGrid]:
-        """Yield the grids of the space, then finer ones if there is a time limit."""
+        """Yield the grids of the space, then finer grids if there is a time limit."""
         is_limited = self.is_time_up is not None
         grids = self.space.grids(self.data, self.rows, coarse=is_limited)
         room = self.space.room
@@ -182,13 +182,14 @@ class Search:
     ) -> Iterator[PathGrid]:
         """Yield the first grid, then one value of each other grid.
 
-        After each of them, the grid of the best value is extended while that value is at its end.
+        After each of them, the grid of the best value is extended while this value is at its end.
         """
         ends: dict[int, tuple[float, float]] = {}
         for grid in grids:
             ends[grid.combination] = float(grid.values[0]), float(grid.values[-1])
             if self.best is not None:
-                # The same value may have another meaning here, but not its position on the grid.
+                # A value of C has different effects in different combinations, so compare
+                # positions on the grids.
                 factor = self.best.value / ends[self.best.combination][0]
                 value = without_noise(ends[grid.combination][0] * factor)
                 grid = grid._replace(values=np.array([value]))
@@ -245,15 +246,15 @@ def run_search(
     nested : bool
         Repeat the search without the queries of each fold, and score its result on them.
     budget : float, optional
-        Seconds for the search, `nested` included. When they are over, it stops after the current
-        fit, or once one candidate is complete.
+        Seconds for the search, `nested` included. Then the search stops after the current fit, or
+        as soon as one candidate is complete.
     seed : int
         Seed of the folds, and of the samples that speed up the fits.
     on_fit : callable, optional
         Called after each fit.
     keep_interrupted : bool
-        Whether Ctrl-C selects among the candidates that are complete by then. If there is none, and
-        by default, KeyboardInterrupt is raised.
+        If True, Ctrl-C ends the search, and one of the complete candidates is selected. By default,
+        and if no candidate is complete, KeyboardInterrupt is raised.
     """
     check_choice("rule", rule, RULES)
     if budget is not None:
@@ -263,7 +264,7 @@ def run_search(
         needs = given("rule", rule) if rule == "one_se" else Mention("nested")
         other = given("cv", cv) if is_loo else "validation data"
         raise ParameterError(needs, " requires folds and cannot be combined with ", other, ".")
-    if is_loo:  # the learner scores each query without it
+    if is_loo:  # the learner returns scores of each query from a model without it
         space, validation = replace(space, learner=leave_one_out_learner(space.learner)), data
     elif validation is not None:
         check_no_positions(validation, "Validation data")

@@ -15,8 +15,8 @@ from marginrank.data.ranking_data import RankingData
 from marginrank.selection.learner import PathLearner
 from marginrank.selection.linear_paths import LINEAR
 
-FARTHER = 10.0  # factor from the only value of a grid to the next
-FINEST = 0.25  # octaves between neighbors: closer values differ by less than folds do
+FARTHER = 10.0  # ratio of neighbors when a grid of one value is extended
+FINEST = 0.25  # smallest distance of neighbors in octaves: closer values make no difference
 
 
 class PathGrid(NamedTuple):
@@ -31,7 +31,7 @@ class PathGrid(NamedTuple):
 class SearchSpace:
     """All combinations of the values of `axes`, each with a grid of the learner's parameter."""
 
-    base: Any  # parameters of all candidates; its `tol` is for the last fit
+    base: Any  # parameters of all candidates; `tol` applies to the last fit only
     axes: Mapping[str, Sequence[Any]]  # values of parameters other than the learner's, by name
     # The grid. By default one from the data for each combination, because the meaning of C depends
     # on normalization, scale and loss.
@@ -40,7 +40,7 @@ class SearchSpace:
     # because finer grids follow.
     n_points: int | None = None
     learner: PathLearner = LINEAR
-    search_tol: float | None = None  # of all candidates; by default base.tol or the learner's
+    search_tol: float | None = None  # tol of all candidates; by default base.tol or the learner's
 
     def __post_init__(self) -> None:
         """Raise ValueError if a value is wrong, or if no solver supports a combination."""
@@ -82,7 +82,7 @@ class SearchSpace:
 
     @property
     def room(self) -> tuple[float, float] | None:
-        """Factors by which grids may be extended at their ends; None for given values."""
+        """Factors by which default grids may be extended at their ends; None for given values."""
         return self.learner.room if self.values is None else None
 
     def grids(

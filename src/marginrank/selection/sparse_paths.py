@@ -25,8 +25,8 @@ from marginrank.solvers.hinge.structured import structured_smoothing
 from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.sparse.proximal_newton import ProximalNewton
 
-PATH_TOL = 1e-4  # neighbors on a grid differ by more
-SPAN = 1000.0  # from the first value of a grid to the last
+PATH_TOL = 1e-4  # tol of the fits: neighbors on a grid differ by more
+SPAN = 1000.0  # ratio of the last value of a grid to the first
 
 
 class SparseLearner(PathLearner):
@@ -51,7 +51,7 @@ class SparseLearner(PathLearner):
         *,
         seed: int = 0,
     ) -> Iterator[PathModel]:
-        """Fit all values to one part (a set of training rows) after the other."""
+        """Fit all values, for one part (a set of training rows) after the other."""
         for part, rows in enumerate(parts):
             train, own = data, parameters
             if rows is not None:
@@ -76,7 +76,7 @@ class SparseLearner(PathLearner):
         check_integer("n_points", n_points, at_least=1)
         train = data if rows is None else rows_of(data, rows, n_jobs=parameters.n_jobs)
         with serial_blas():
-            # The effects of positions must not decide on the grid.
+            # The grid must not depend on effects of positions.
             without = PositionTerm(None, data.n_features)
             objective, _ = self._objective(train, replace(parameters, device=None), without)
             if self.parameter == "radius":
@@ -113,7 +113,7 @@ class SparseLearner(PathLearner):
         for value, result in zip(values, results, strict=True):
             if result.stop is StopReason.INTERRUPTED:
                 raise KeyboardInterrupt
-            # The penalized objective was divided by C, so that values of C can share points.
+            # The solver minimized the objective divided by C, so that values of C share points.
             yield result if self.parameter == "radius" else result.times(float(value))
 
     def _objective(
