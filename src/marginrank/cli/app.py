@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from marginrank import __version__
-from marginrank.cli.flags import commands, training, writing
+from marginrank.cli.flags import commands, inspection, training, writing
 from marginrank.cli.flags.declaration import CommandFlags, typer_function
 from marginrank.cli.support.errors import BAD_INPUT, complain, exit_codes
 from marginrank.cli.support.progress import Phases
@@ -27,13 +27,15 @@ GROUPS: dict[str, dict[str, type[CommandFlags]]] = {
         "evaluate": commands.EvaluateFlags,
         "compare": commands.CompareFlags,
         "report": commands.ReportFlags,
+        "explain": inspection.ExplainFlags,
         "predict": commands.PredictFlags,
         "export": commands.ExportFlags,
     },
     "Inspect data and models": {
-        "inspect": commands.InspectFlags,
-        "features": commands.FeaturesFlags,
-        "learning-curve": commands.LearningCurveFlags,
+        "inspect": inspection.InspectFlags,
+        "check": inspection.CheckFlags,
+        "features": inspection.FeaturesFlags,
+        "learning-curve": inspection.LearningCurveFlags,
         "convert": writing.ConvertFlags,
         "clicks": writing.ClicksFlags,
     },

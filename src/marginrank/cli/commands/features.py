@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from marginrank.cli.flags.commands import FeaturesFlags
+from marginrank.cli.flags.inspection import FeaturesFlags
 from marginrank.cli.support.checks import check_files, check_flags, check_plot
 from marginrank.cli.support.data import data_summary, open_data
 from marginrank.cli.support.files import save_plot

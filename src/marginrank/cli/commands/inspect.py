@@ -8,19 +8,19 @@ import numpy as np
 
 from marginrank._utils.feature_names import name_of as feature_name
 from marginrank._utils.types import Floats
-from marginrank.cli.flags.commands import InspectFlags
 from marginrank.cli.flags.declaration import flag
+from marginrank.cli.flags.inspection import InspectFlags
 from marginrank.cli.flags.shared import KIND_OF_FLAG
 from marginrank.cli.support import models as _models
 from marginrank.cli.support.checks import check_files, check_flags
 from marginrank.cli.support.curves import describe_curves, print_curves
-from marginrank.cli.support.data import data_summary, kind_of, open_data
+from marginrank.cli.support.data import data_summary, kind_of, open_any_size
 from marginrank.cli.support.files import name_of, regular_file
 from marginrank.cli.support.output import print_json, print_table
 from marginrank.cli.support.progress import Phases
 from marginrank.data import RankingData
 from marginrank.data.store.stored_features import StoredFeatures
-from marginrank.data.stored_data import open_if_it_fits, whole_queries
+from marginrank.data.stored_data import whole_queries
 from marginrank.fit.feature_scales import QueryScale
 from marginrank.fit.query_influence import coef_stderr
 from marginrank.io.chunks import CHUNK_DOCUMENTS
@@ -52,7 +52,8 @@ def run(flags: InspectFlags, phases: Phases) -> None:
             check_flags(reading.given, files)
             if "top" in reading.given:
                 raise ValueError(f"--top is for models, but {files[0]} is data; drop it.")
-            described = describe_data(_open(flags, paths, phases))
+            data = open_any_size(paths, reading, phases, name=name_of(files[0]))
+            described = describe_data(data)
     show = print_json if flags.json else _print_model if models else _print_data
     show(described)
 
@@ -73,14 +74,6 @@ def _open_model(
     data = _models.open_data_for(model, paths[1:], reading, phases)
     with phases.phase("standard errors"):
         return model, coef_stderr(data, model)
-
-
-def _open(flags: InspectFlags, paths: list[str], phases: Phases) -> RankingData:
-    """Open data; a packed store stays on disk if it does not fit in memory."""
-    if len(paths) > 1 or kind_of(paths[0]) != "store":
-        return open_data(paths, flags.reading, phases, name=name_of(flags.files[0]))
-    with phases.reading(paths[0]):
-        return open_if_it_fits(paths[0])
 
 
 def describe_data(data: RankingData) -> dict[str, Any]:

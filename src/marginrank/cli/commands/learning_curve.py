@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from marginrank.cli.flags.commands import LearningCurveFlags
+from marginrank.cli.flags.inspection import LearningCurveFlags
 from marginrank.cli.support.checks import check_files, check_flags, check_plot
 from marginrank.cli.support.data import DataRequest, data_summary, open_data, open_held_out
 from marginrank.cli.support.files import save_plot

@@ -6,13 +6,10 @@ import typer
 
 from marginrank._utils.parameters import (
     TEXT,
-    Mention,
     Parameter,
-    ParameterError,
-    check_integer,
     choice,
 )
-from marginrank.cli.flags.declaration import CommandFlags, Flags
+from marginrank.cli.flags.declaration import CommandFlags
 from marginrank.cli.flags.shared import (
     DATA,
     EVALUATION,
@@ -30,9 +27,8 @@ from marginrank.cli.flags.shared import (
 )
 from marginrank.export.registry import FUSION_TARGETS, TARGETS
 from marginrank.models.fusion_parameters import FusionDeclaration
-from marginrank.models.parameters import RANDOM_STATE, LinearDeclaration
+from marginrank.models.parameters import RANDOM_STATE
 
-CURVE = "Curve"
 RUN_FILE = "TREC run (query Q0 document rank score tag), or JSON {query: {document: score}}"
 QRELS = text(
     "Judgments for runs: TREC qrels (query 0 document label), or JSON {query: {document: label}}.",
@@ -272,104 +268,6 @@ export fusion.json --to opensearch --out pipeline.json"""
         OUTPUT,
         unset="not checked",
     )
-    json: bool = json_flag()
-
-
-class InspectFlags(CommandFlags):
-    """Show a summary of data (queries, labels, pairs) or of a model (weights, curves)."""
-
-    example = """\
-inspect train.txt
-inspect model.json --top 20
-inspect model.json train.txt    # with standard errors"""
-    first = ("top",)
-
-    files: Annotated[
-        list[str],
-        argument(
-            "FILE",
-            "A model, or data. Pass a RankSVM model together with its training data to also show "
-            "the standard errors of its weights.",
-        ),
-    ]
-    reading: Reading
-    top: int = count("Number of weights or curves of a model to show, largest first.", OUTPUT, 10)
-    json: bool = json_flag()
-
-
-class FeaturesFlags(CommandFlags):
-    """Evaluate how well each feature alone ranks the documents, in either direction."""
-
-    example = """\
-features train.txt
-features train.txt --metric average_precision --plot features.png"""
-    first = ("metric", "top", "plot")
-
-    files: DataFiles
-    reading: Reading
-    metric: OneMetric
-    top: int = count("Number of features to show, best first.", OUTPUT, 10)
-    plot: str | None = text(
-        "File to plot the features to, such as features.png.", OUTPUT, unset="no plot"
-    )
-    json: bool = json_flag()
-
-
-class CurveOptions(Flags):
-    """Sizes and splits of the curve."""
-
-    sizes: str | None = text(
-        "Numbers of training queries, or fractions of all queries, separated by commas.",
-        CURVE,
-        unset="up to six numbers, each twice the previous one, up to all queries",
-    )
-    folds: int = count(
-        "Number of folds of whole queries; with --valid, of random orders of queries.", CURVE, 5
-    )
-    random_state: int = RANDOM_STATE._replace(panel=CURVE).field(0)
-    valid: str | None = text("Data to score the models on.", EVALUATION, unset="folds of DATA")
-    valid_group: str | None = text(
-        "File of query sizes of --valid, as --group.", EVALUATION, unset="one query"
-    )
-    plot: str | None = text(
-        "File to plot the curve to, such as curve.png.", EVALUATION, unset="no plot"
-    )
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for an invalid value, or a single fold."""
-        super().__post_init__()
-        if self.valid is None:
-            check_integer("folds", self.folds, at_least=2)
-
-    def numbers(self) -> list[float] | None:
-        if self.sizes is None:
-            return None
-        try:
-            return [float(size) for size in self.sizes.split(",")]
-        except ValueError:
-            raise ParameterError(
-                Mention("sizes", self.sizes),
-                " must be numbers separated by commas, such as 50,100,200.",
-            ) from None
-
-
-class LearningCurveFlags(CommandFlags):
-    """Estimate whether more training queries would make a linear model better.
-
-    Models are trained on more and more queries, and scored on other queries. C is adapted to the
-    number of pairs, so it has the same effect as in a fit to all data.
-    """
-
-    example = """\
-learning-curve train.txt
-learning-curve train.txt -C 0.01 --valid valid.txt --plot curve.png"""
-    first = ("C", "metric", "valid", "sizes", "plot")
-
-    files: DataFiles
-    reading: Reading
-    parameters: LinearDeclaration
-    curve: CurveOptions
-    metric: OneMetric
     json: bool = json_flag()
 
 

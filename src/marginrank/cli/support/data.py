@@ -16,6 +16,7 @@ from marginrank.cli.support.files import name_of, naming
 from marginrank.cli.support.progress import Phases
 from marginrank.cli.support.streams import check_piped
 from marginrank.data import RankingData
+from marginrank.data.stored_data import open_if_it_fits
 from marginrank.io.letor import LetorText, narrowed, read_letor
 from marginrank.io.table_files import read_frame
 
@@ -40,6 +41,7 @@ class DataRequest:
     queries: bool = True
     missing: bool = False  # whether NaN is allowed
     group: str = "group"  # the parameter with the sizes of the queries
+    owner: str = "the model"  # where `n_features` is from
 
 
 def kind_of(path: str) -> str:
@@ -104,6 +106,20 @@ def open_data(
         text = text._replace(group=[len(text.y)])
     with phases.phase("group"), naming(what):
         return text.to_data(reading.n_jobs)
+
+
+def open_any_size(
+    files: Sequence[str],
+    reading: Reading,
+    phases: Phases,
+    request: DataRequest | None = None,
+    name: str | None = None,
+) -> RankingData:
+    """Read data of any kind; a packed store stays on disk if it does not fit in memory."""
+    if len(files) > 1 or kind_of(files[0]) != "store":
+        return open_data(files, reading, phases, request, name)
+    with phases.reading(files[0]):
+        return open_if_it_fits(files[0])
 
 
 def open_held_out(
@@ -176,7 +192,7 @@ def _read_text(
 ) -> LetorText:
     keep_dtype = "dtype" in reading.given or request.text_dtype == "given"
     missing = float("nan") if request.missing and "missing" not in reading.given else None
-    with _of_the_model(reading):
+    with _of_the_owner(reading, request.owner):
         text = read_letor(
             files[0] if len(files) == 1 else list(files),
             n_features=request.n_features if reading.n_features is None else reading.n_features,
@@ -214,14 +230,14 @@ def warn_of_one_query(what: str, group: str = "group") -> None:
 
 
 @contextmanager
-def _of_the_model(reading: Reading) -> Iterator[None]:
-    """Replace --n-features in errors by the model, if the number comes from the model."""
+def _of_the_owner(reading: Reading, owner: str) -> Iterator[None]:
+    """Replace --n-features in errors by its owner, if the number comes from there."""
     try:
         yield
     except ParameterError as error:
         if error.parameter != "n_features" or reading.n_features is not None:
             raise
-        raise ValueError(error.spelled(lambda m: f"the {m.code} features of the model")) from error
+        raise ValueError(error.spelled(lambda m: f"the {m.code} features of {owner}")) from error
 
 
 def missing_policy(policy: str) -> float | str:

@@ -1,4 +1,4 @@
-"""Exit codes of exceptions: 1 for a failed check or a bug, 2 for bad input, 130 for Ctrl-C."""
+"""Exit codes: 1 for a failed check or a bug, 2 for bad input, 3 for findings, 130 for Ctrl-C."""
 
 import traceback
 import warnings
@@ -15,6 +15,7 @@ from marginrank.cli.support.streams import printable, write_err
 
 FAILED = 1
 BAD_INPUT = 2
+FOUND = 3
 INTERRUPTED = 130
 
 
