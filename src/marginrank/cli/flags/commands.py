@@ -13,6 +13,7 @@ from marginrank.cli.flags.declaration import CommandFlags
 from marginrank.cli.flags.shared import (
     DATA,
     EVALUATION,
+    OF_MODEL,
     OUTPUT,
     DataFiles,
     Metrics,
@@ -35,7 +36,6 @@ QRELS = text(
     EVALUATION,
     unset="required with runs",
 )
-OF_MODEL = ("n_features", "as in the model")
 OF_RUNS = ("gain", "exponential; with runs: linear")
 UNJUDGED = Parameter(
     choice(("irrelevant", "skip")),

@@ -16,6 +16,7 @@ from marginrank.cli.flags.declaration import CommandFlags, Flags
 from marginrank.cli.flags.shared import (
     DATA,
     EVALUATION,
+    OF_MODEL,
     OUTPUT,
     DataFiles,
     ModelFile,
@@ -95,6 +96,7 @@ explain model.json test.txt --query 18219
 explain model.json test.txt --query 18219 --documents 1 4
 explain model.json test.txt --query 18219 --documents GX003 GX017 --plot why.png"""
     first = ("query", "documents", "top", "plot")
+    defaults = (OF_MODEL,)
 
     model: ModelFile
     data: Annotated[

@@ -23,6 +23,7 @@ from marginrank.models.parameters import N_JOBS, RANDOM_STATE
 DATA = "Data"
 EVALUATION = "Evaluation"
 OUTPUT = "Output"
+OF_MODEL = ("n_features", "as in the model")  # for the defaults of a command
 
 
 def argument(metavar: str, help: str) -> Any:
