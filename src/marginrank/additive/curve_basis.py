@@ -267,7 +267,7 @@ class HatMoments(NamedTuple):
     products: Floats  # (n_features, n_columns, n_columns): means of products of two functions
 
     def present(self) -> "HatMoments":
-        """Return the moments over documents that have a value, without missing values' column."""
+        """Return moments over documents with a value, without the column of missing values."""
         mean = self.mean[:, 1:] + FEW
         products = self.products[:, 1:, 1:] + FEW * np.eye(mean.shape[1])
         total = mean.sum(axis=1)

@@ -64,7 +64,7 @@ def _contexts(context: ArrayLike, n: int) -> NDArray[Any]:
         values = values.astype(str)
     if values.dtype.kind not in "biuSU":
         raise ValueError(
-            f"context has dtype {values.dtype}; pass integers or strings, such as layouts."
+            f"context has dtype {values.dtype}; pass integers or strings, such as names of layouts."
         )
     return values
 

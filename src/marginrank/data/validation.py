@@ -301,7 +301,7 @@ def _index_of_entry(X: Any, at: int) -> tuple[int, int]:
 
 
 def check_vector(values: ArrayLike, name: str, n: int, meaning: str) -> Floats:
-    """Return `values` as n finite float64; `meaning` explains n in messages."""
+    """Return `values` as an array of n finite float64; `meaning` explains n in messages."""
     array = _one_dimensional(real_array(values, name), name, n, meaning)
     array = array.astype(np.float64, copy=False)
     bad = np.flatnonzero(~np.isfinite(array))
@@ -324,7 +324,7 @@ def _one_dimensional(array: NDArray[Any], name: str, n: int, meaning: str) -> ND
 
 
 def check_weights(values: ArrayLike, name: str, n: int, meaning: str) -> Floats:
-    """Return `values` as n finite, non-negative float64."""
+    """Return `values` as an array of n finite, non-negative float64."""
     weights = check_vector(values, name, n, meaning)
     negative = np.flatnonzero(weights < 0)
     if negative.size:

@@ -151,7 +151,7 @@ FUSION_TARGETS: Mapping[str, FusionTarget] = {
 
 
 def find_target(name: str) -> tuple[Target, str | None]:
-    """Return a target and the dialect in its name, such as "sql:mysql"."""
+    """Return a target by name, and its dialect: "mysql" for "sql:mysql", else None."""
     base, colon, dialect = name.partition(":")
     target = TARGETS.get(base)
     if target is None and name in FUSION_TARGETS:

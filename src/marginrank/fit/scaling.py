@@ -165,7 +165,7 @@ def values_of(scale: Scale | None) -> Floats | None:
 
 
 def without_effect(scale: Scale | None) -> tuple[int, ...]:
-    """Return the features that are constant within every query, if there is a scale."""
+    """Return the features that are constant within every query; none without a scale."""
     return () if scale is None else tuple(scale.without_effect.tolist())
 
 

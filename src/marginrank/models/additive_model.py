@@ -154,7 +154,7 @@ class AdditiveModel:
 
 
 def curves_of(knots: Knots, values: Floats) -> list[Curve]:
-    """Return one Curve per feature; `values` are for missing values and at the knots."""
+    """Return one Curve per feature; `values` has one entry per column of the knots."""
     of_feature = [values[knots.columns(k)] for k in range(knots.n_features)]
     return [
         Curve(knots.of(k).copy(), at[1:].copy(), float(at[0]), bool(knots.categorical[k]))
@@ -210,7 +210,7 @@ class Importance(NamedTuple):
 def documents_of(
     model: AdditiveModel, X: Any, qid: ArrayLike | None = None
 ) -> tuple[Any, ArrayLike | None]:
-    """Return X and the query ids, validated; raise ValueError if X has not the model's features.
+    """Return X and the query ids, validated; raise ValueError if X lacks features of the model.
 
     If X is a RankingData, the ids are taken from it.
     """

@@ -36,7 +36,7 @@ class Reason(NamedTuple):
 
 
 def require_features(X: Any, n_features: int | None) -> None:
-    """Raise ValueError if the number of features differs from a model's."""
+    """Raise ValueError if X does not have the number of features of a model."""
     if n_features not in (None, X.shape[1]):
         raise ValueError(
             f"the data has {X.shape[1]} features, but the model has {n_features}; pass data with "

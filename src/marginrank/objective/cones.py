@@ -103,7 +103,7 @@ class Cone:
         return nearest, np.concatenate(held)
 
     def forces(self, gradient: Floats, held: Booleans) -> Floats:
-        """Return multipliers μ of any sign with Gᵀμ nearest to a gradient; 0 if not held."""
+        """Return the μ of any sign for which Gᵀμ is nearest to a gradient; 0 for rows not held."""
         forces = np.zeros(self.n_conditions)
         parts = zip(self.blocks, self.by_block(held), self.by_block(forces), strict=True)
         for block, here, of_block in parts:

@@ -299,6 +299,6 @@ def joined_offsets(documents: Sequence[Documents]) -> Integers:
 
 
 def concatenated(values: Sequence[Floats | None]) -> Floats | None:
-    """Concatenate the arrays of several sets; None if they have none."""
+    """Return the concatenated arrays of several sets, or None if the sets have no arrays."""
     given = [some for some in values if some is not None]
     return np.concatenate(given) if given else None

@@ -52,7 +52,7 @@ class SearchSpace:
 
     @property
     def varied(self) -> list[str]:
-        """Names of the parameters with several values, except the learner's."""
+        """Names of the parameters with several values, except the parameter of the grid."""
         return [name for name, values in self.axes.items() if len(values) > 1]
 
     @cached_property

@@ -156,7 +156,7 @@ class CurveOptions(Flags):
     random_state: int = RANDOM_STATE._replace(panel=CURVE).field(0)
     valid: str | None = text("Data to score the models on.", EVALUATION, unset="folds of DATA")
     valid_group: str | None = text(
-        "File of query sizes of --valid, as --group.", EVALUATION, unset="one query"
+        "File of query sizes for --valid, in the format of --group.", EVALUATION, unset="one query"
     )
     plot: str | None = text(
         "File to plot the curve to, such as curve.png.", EVALUATION, unset="no plot"

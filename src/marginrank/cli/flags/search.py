@@ -97,7 +97,7 @@ class ScoringOptions(Flags):
 
     valid: str | None = text("Data to score candidates on.", EVALUATION, unset="folds of DATA")
     valid_group: str | None = text(
-        "File of query sizes of --valid, as --group.", EVALUATION, unset="one query"
+        "File of query sizes for --valid, in the format of --group.", EVALUATION, unset="one query"
     )
     folds: int = count("Number of folds of whole queries.", EVALUATION, 5, at_least=2, at_most=1000)
     rule: str = Parameter(
@@ -115,7 +115,7 @@ class ScoringOptions(Flags):
         "Test data to evaluate the selected model on.", EVALUATION, unset="no test"
     )
     test_group: str | None = text(
-        "File of query sizes of --test, as --group.", EVALUATION, unset="one query"
+        "File of query sizes for --test, in the format of --group.", EVALUATION, unset="one query"
     )
     plot: str | None = text(
         "File to plot the metric against C to, such as search.png.", OUTPUT, unset="no plot"

@@ -215,7 +215,7 @@ class ValidationFlags(Metrics):
         "Validation data to evaluate the model on.", EVALUATION, unset="no validation"
     )
     valid_group: str | None = text(
-        "File of query sizes of --valid, as --group.", EVALUATION, unset="one query"
+        "File of query sizes for --valid, in the format of --group.", EVALUATION, unset="one query"
     )
 
 

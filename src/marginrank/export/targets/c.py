@@ -5,7 +5,7 @@ from marginrank.export.sums import CurveSum, WeightedSum
 from marginrank.export.text import WRITTEN_BY, entry_lines, exact
 
 TEXT = """\
-/* {written_by} Compile it without -ffast-math, which knows no NaN. */
+/* {written_by} Compile it without -ffast-math, which breaks NaN. */
 #include <stddef.h>
 
 {terms}
@@ -47,19 +47,19 @@ ADD_GRIDS = """
     }}"""
 CURVES = """
 
-/* A node, and how far it is from there to the next. */
+/* A node, and a relative position between it and the next node. */
 struct place {
     size_t left;
     double share;
 };
 
-/* How many nodes axis k has: one for missing values, and its knots. */
+/* The number of nodes of axis k: one for missing values, and one per knot. */
 static size_t nodes(size_t k)
 {
     return starts[k + 1] - starts[k] + 1;
 }
 
-/* Where a value lies on axis k: missing values and unknown categories at its first node. */
+/* The position of a value on axis k; missing and unknown values are at its first node. */
 static struct place find(double value, size_t k)
 {
     const struct place unknown = {0, 0.0};
@@ -87,14 +87,14 @@ static struct place find(double value, size_t k)
     return found;
 }
 
-/* What is added on the straight line through two nodes. */
+/* Linear interpolation between two nodes. */
 static double between(const double *left, double share)
 {
     return left[0] + share * (left[1] - left[0]);
 }"""
 GRIDS = """
 
-/* Beyond its outer knots, a function of two features stays what it is there. */
+/* A function of two features is constant beyond its outer knots. */
 static struct place inside(struct place x)
 {
     x.share = x.share < 0.0 ? 0.0 : x.share > 1.0 ? 1.0 : x.share;

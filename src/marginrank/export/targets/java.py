@@ -77,7 +77,7 @@ ADD_GRIDS = """
             score += above + row.share * (below - above);
         }"""
 CURVES = """
-    /** Returns where a value lies on axis k: missing or unknown ones at its first node. */
+    /** Returns the position of a value on axis k; missing or unknown: its first node. */
     private static Place find(double value, int k) {{
         int first = STARTS[k];
         int end = STARTS[k + 1];
@@ -110,7 +110,7 @@ CURVES = """
         return first;
     }}
 
-    /** Returns how many nodes axis k has: one for missing values, and its knots. */
+    /** Returns the number of nodes of axis k: one for missing values, one per knot. */
     private static int nodes(int k) {{
         return STARTS[k + 1] - STARTS[k] + 1;
     }}
@@ -120,7 +120,7 @@ CURVES = """
         return VALUES[left] + share * (VALUES[left + 1] - VALUES[left]);
     }}
 
-    /** A node, and how far it is from there to the next. */
+    /** A node, and a relative position between it and the next node. */
     private static final class Place {{
         final int left;
         final double share;
@@ -133,7 +133,7 @@ CURVES = """
 """
 INSIDE = """
 
-        /** Functions of two features stay what they are at their outer knots beyond these. */
+        /** Functions of two features are constant beyond their outer knots. */
         Place inside() {
             return new Place(left, Math.min(Math.max(share, 0.0), 1.0));
         }"""

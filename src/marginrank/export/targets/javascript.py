@@ -41,9 +41,9 @@ ADD_PRODUCTS = """\
       if (!Number.isNaN(value)) total += weights[k] * value;
     }"""
 CURVES = """\
-  // An axis is the place of a feature, whether that has categories, and its knots.
-  // Nodes of an axis are one for missing values and the knots.
-  const curves = [  // an axis, and what is added at its nodes
+  // An axis is the index of a feature, whether it is categorical, and its knots.
+  // The nodes of an axis are one for missing values, and one per knot.
+  const curves = [  // an axis, and the values at its nodes
 {curves}
   ];"""
 ADD_CURVES = """\
@@ -51,7 +51,7 @@ ADD_CURVES = """\
       total += between(atNodes, find(valueOf(place), categorical, knots));
     }"""
 FIND = """
-  // The number of the node before a value, and how far it is from there to the next.
+  // The index of the node before a value, and the relative position to the next node.
   function find(value, categorical, knots) {
     if (Number.isNaN(value)) return [0, 0];
     let above = 0;
@@ -68,13 +68,13 @@ FIND = """
     return [right, (value - knots[right - 1]) / (knots[right] - knots[right - 1])];
   }
 
-  // What is added on the straight line through two nodes.
+  // Linear interpolation between two nodes.
   function between(atNodes, [left, share]) {
     return atNodes[left] + share * (atNodes[left + 1] - atNodes[left]);
   }
 """
 GRIDS = """
-  const grids = [  // two axes, and what is added at their nodes: rows of the first
+  const grids = [  // two axes, and the values at their nodes: one row per node of the first
 {grids}
   ];"""
 ADD_GRIDS = """
@@ -86,7 +86,7 @@ ADD_GRIDS = """
       total += above + down * (below - above);
     }"""
 INSIDE = """
-  // A place no further than the outer knots, beyond which grids stay what they are.
+  // The nearest position between the outer knots; grids are constant beyond these.
   function inside([left, share]) {
     return [left, Math.min(Math.max(share, 0), 1)];
   }

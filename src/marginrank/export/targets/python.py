@@ -29,9 +29,9 @@ ADD_PRODUCTS = """\
         if value is not None and value == value:
             total += weight * value"""
 CURVES = """\
-# An axis is the place of a feature, whether that has categories, and its knots.
-# Nodes of an axis are one for missing values and the knots.
-CURVES = [  # an axis, and what is added at its nodes
+# An axis is the index of a feature, whether it is categorical, and its knots.
+# The nodes of an axis are one for missing values, and one per knot.
+CURVES = [  # an axis, and the values at its nodes
 {curves}
 ]"""
 ADD_CURVES = """\
@@ -40,7 +40,7 @@ ADD_CURVES = """\
 FIND = '''
 
 def find(value, categorical, knots):
-    """Return the number of the node before a value, and how far it is from there to the next."""
+    """Return the index of the node before a value, and the relative position to the next."""
     if value is None or value != value:
         return 0, 0.0
     above = bisect.bisect_right(knots, value)
@@ -57,7 +57,7 @@ def between(at_nodes, left, share):
     return at_nodes[left] + share * (at_nodes[left + 1] - at_nodes[left])
 '''
 GRIDS = """
-GRIDS = [  # two axes, and what is added at their nodes: rows of the first, columns of the second
+GRIDS = [  # two axes, and the values at their nodes: rows of the first, columns of the second
 {grids}
 ]"""
 ADD_GRIDS = """
@@ -69,7 +69,7 @@ ADD_GRIDS = """
 INSIDE = '''
 
 def inside(left, share):
-    """Return a place no further than the outer knots, beyond which grids stay what they are."""
+    """Return the nearest position between the outer knots; grids are constant beyond these."""
     return left, min(max(share, 0.0), 1.0)
 '''
 

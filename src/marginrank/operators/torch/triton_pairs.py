@@ -343,7 +343,7 @@ def _on(values: Any, device: torch.device) -> Tensor | None:
 
 
 class FusedKernel:
-    """Sums over pairs for one loss, by one launch per stage."""
+    """Sums over pairs for one loss, with one kernel launch per stage."""
 
     def __init__(self, plan: FusedPlan, loss: Loss) -> None:
         self.plan = plan
