@@ -107,8 +107,7 @@ def curves(fold: Fold, grid: Any, **parameters: Any) -> Iterator[tuple[Callable[
         pass
     result = search.result(compare=False)
     (model,) = search.models(result.candidates[result.best_index])
-    functions = (*model.args[0], *model.keywords["interactions"])
-    yield partial(model, threads=1), sum(one.values.size for one in functions)
+    yield model.scores, sum(one.values.size for one in (*model.curves, *model.interactions))
 
 
 def lambdarank(fold: Fold, _: Any) -> Iterator[tuple[Callable[[Any], Any], int]]:

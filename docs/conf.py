@@ -27,6 +27,12 @@ extensions = [
     "mathml",
 ]
 exclude_patterns = ["_ext", "_static", "_templates", "gallery/*.py", "gallery/*.ipynb"]
+# Pages of earlier builds whose example was renamed since then.
+exclude_patterns += [
+    f"gallery/{page.name}"
+    for page in (DOCS / "gallery").glob("plot_*.rst")
+    if not (DOCS.parent / "examples" / f"{page.stem}.py").exists()
+]
 templates_path = ["_templates"]
 default_role = "literal"  # `name` in docstrings
 smartquotes = False  # quotes in docstrings are code

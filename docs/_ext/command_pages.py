@@ -33,6 +33,9 @@ def write_pages(app):
     """Write reference/commands/: a page per command and the list of all commands."""
     folder = Path(app.srcdir, "reference", "commands")
     folder.mkdir(exist_ok=True)
+    for path in folder.glob("*.rst"):
+        if path.stem not in {*cli.COMMANDS, "index"}:
+            path.unlink()  # of an earlier version
     pages = {name: page_of(name) for name in cli.COMMANDS} | {"index": list_of_commands()}
     for name, text in pages.items():
         path = folder / f"{name}.rst"
