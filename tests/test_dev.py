@@ -224,6 +224,19 @@ def test_mypy_runs_beside_the_tests(dev, tmp_path, monkeypatch, capsys, status, 
     assert capsys.readouterr().out.endswith(f"== mypy\nfound nothing\n{told}\n")
 
 
+@pytest.mark.parametrize(("status", "steps"), [(0, ["sphinx", "check_links.py"]), (1, ["sphinx"])])
+def test_the_site_is_built_and_then_its_links_are_checked(
+    dev, tmp_path, monkeypatch, status, steps
+):
+    commands = []
+    monkeypatch.setattr(dev, "ROOT", tmp_path)
+    monkeypatch.setattr(dev, "run", lambda command: commands.append(command) or status)
+    assert dev.docs(tmp_path / "env") == status
+    for command, step in zip(commands, steps, strict=True):
+        assert step in " ".join(map(str, command))
+    assert "-W" in commands[0]
+
+
 def test_the_extra_of_the_demo_is_enough_for_the_command_line():
     import tomllib
 

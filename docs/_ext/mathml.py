@@ -11,7 +11,7 @@ def inline(translator, node):
 
 def display(translator, node):
     formula = tex2mathml(node.astext(), as_block=True)
-    translator.body.append(f'<div class="math">{formula}</div>')
+    translator.body.append(f'<div class="formula">{formula}</div>')
     raise SkipNode
 
 
