@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any, Self
 
 from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from marginrank._utils.types import Floats
@@ -218,6 +219,14 @@ class FusionRanker(KeywordArguments, BaseEstimator):
         self = cls(**model.parameters)
         self._set_model(model)
         return self
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return the tags for scikit-learn."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False  # runs by their names
+        tags.input_tags.dict = True
+        tags.no_validation = True
+        return tags
 
     def _set_model(self, model: FusionModel) -> None:
         self.model_ = model

@@ -5,6 +5,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, metadata
 from typing import Any
 
 import numpy as np
@@ -50,8 +51,23 @@ class KeywordArguments:
     """Mixin: constructors store their arguments, and unknown keywords raise TypeError with a hint.
 
     As scikit-learn requires, arguments become attributes of the same name, unchanged. Hints are for
-    constructors and for fit.
+    constructors and for fit. In notebooks, the HTML representation of scikit-learn links to the
+    reference page of the class if the package's metadata has a URL named Documentation.
     """
+
+    _doc_link_module = "marginrank"
+
+    @property
+    def _doc_link_template(self) -> str:
+        try:
+            urls = metadata("marginrank").get_all("Project-URL", [])
+        except PackageNotFoundError:  # imported from its sources
+            urls = []
+        for url in urls:
+            name, _, place = url.partition(", ")
+            if name == "Documentation":
+                return f"{place.rstrip('/')}/reference/api/marginrank.{{estimator_name}}.html"
+        return ""  # no link
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Wrap the methods that the class defines."""
