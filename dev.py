@@ -326,6 +326,7 @@ def test(env: Path, pytest_args: list[str], *, fast: bool) -> int:
     steps: dict[str, list[str | Path]] = {
         "ruff check": [tools / "ruff", "check"],
         "ruff format": [tools / "ruff", "format", "--check"],
+        "codespell": [tools / "codespell"],
         "wording": [tools / "python", ROOT / "tests" / "helpers" / "wording.py"],
     }
     if fast or not pytest_args:

@@ -2,9 +2,9 @@
 Which learner?
 ==============
 
-Four learners on four kinds of data. Where the truth is linear, a linear model is best, because it
-has the least to learn. If features have thresholds or optima, an additive model finds them. If only
-a few of many features matter, a sparse model finds these. A kernel model finds how features act
+Four learners on four kinds of data. If the truth is a weighted sum, all of them find it, and the
+simplest one will do. If features have thresholds or optima, an additive model finds them. If only a
+few of many features matter, a sparse model finds these. A kernel model finds how features act
 together.
 """
 
@@ -55,9 +55,9 @@ problems = {
     "products of features": make_crossed(),
 }
 learners = {
-    "RankSVM": RankSVMCV(cv=3, n_points=9, normalization="pairs", scale="standard"),
-    "SparseRankSVM": SparseRankSVMCV(cv=3, n_points=20),
-    "AdditiveRankSVM": AdditiveRankSVMCV(cv=3, n_points=5, smoothness=[0.1, 10]),
+    "RankSVM": RankSVMCV(cv=3, n_points=8, normalization="pairs", scale="standard"),
+    "SparseRankSVM": SparseRankSVMCV(cv=3, n_points=15),
+    "AdditiveRankSVM": AdditiveRankSVMCV(cv=3, n_points=4, max_bins=8),
     "KernelRankSVM": KernelRankSVM(C=10.0, gamma=0.05, normalization="pairs"),
 }
 

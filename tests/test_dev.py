@@ -201,7 +201,8 @@ def test_quick_tests_run_first_and_no_test_runs_twice(dev, tmp_path, monkeypatch
     dev.test(tmp_path, ["-x"], fast=True)
     *linters, tests = commands
     assert linters
-    assert all(re.search(r"/ruff( |$)|/wording\.py$", " ".join(command)) for command in linters)
+    names = r"/(ruff|codespell)( |$)|/wording\.py$"
+    assert all(re.search(names, " ".join(command)) for command in linters)
     assert tests[-len(dev.FAST) - 1 :] == ["-x", *dev.FAST]
 
 
