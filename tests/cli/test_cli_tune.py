@@ -103,7 +103,7 @@ def test_tables_and_sentences(tune):
     assert sum(line.rstrip().endswith("best") for line in table[2:]) == 1
     assert " (p = " in out
     assert (" beats " in out) != ("no evidence of a difference." in out)
-    assert "to repeat the fit: marginrank train " in out
+    assert "To repeat the fit: marginrank train " in out
 
 
 def test_held_out_data_judge_and_others_test(tune, train_txt, test_txt, tmp_path):

@@ -204,9 +204,9 @@ def over_folds(scores: Floats, metric: str) -> FoldMean:
         numbers = [str(k + 1) for k in np.flatnonzero(~has_score)]
         which = "folds" if len(numbers) > 1 else "fold"
         warn_caller(
-            f"{metric} is undefined on {which} {', '.join(numbers)} of {has_score.size}, probably "
-            "because no query there has two distinct labels, and excluded from the mean. Check y "
-            "and qid, or use fewer folds."
+            f"{metric} is undefined on {which} {', '.join(numbers)} of {has_score.size}, which the "
+            "mean excludes, probably because no query there has two distinct labels. Check y and "
+            "qid, or use fewer folds."
         )
     used = scores[..., has_score]
     n_used = used.shape[-1]

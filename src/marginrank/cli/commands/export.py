@@ -51,7 +51,8 @@ def run(flags: ExportFlags, phases: Phases) -> None:
     if flags.json:
         print_json({**result, "seconds": phases.seconds})
     else:
-        print_line(f"Wrote {', '.join(result['files'])}")
+        checked = "; its scores agree with the model" if "verification" in result else ""
+        print_line(f"Wrote {', '.join(result['files'])}{checked}")
         print_line("")
         print_table("Exported", _rows(result))
 

@@ -89,7 +89,7 @@ def run(flags: TuneFlags, phases: Phases) -> None:
             print_table(f"Test, mean {_metrics.INTERVAL}", rows)
     task.report(model, None, data_summary(data), **more)
     if not flags.training.json:
-        print_line(f"to repeat the fit: {more['repeat']}")
+        print_line(f"To repeat the fit: {more['repeat']}")
     if found.is_interrupted:
         raise typer.Exit(INTERRUPTED)
 

@@ -75,7 +75,7 @@ check train.txt --json > findings.json"""
         unset="check DATA only",
     )
     test_group: str | None = text(
-        "File of query sizes for --test (see --group).", EVALUATION, unset="one query"
+        "File of query sizes for --test, in the format of --group.", EVALUATION, unset="one query"
     )
     fail_on: str = Parameter(
         choice(("error", "warning")), "Findings that set the exit code: error or warning.", OUTPUT
