@@ -94,7 +94,7 @@ class Cells(NamedTuple):
 
     of_column: Integers  # the cell of each column of the feature; 0 for missing values
     functions: Floats  # (CELLS + 1, CELLS): one row per cell; unused columns are zero
-    orders: Floats  # for each function: p² for the cosine cos(πpu), zero for indicators
+    orders: Floats  # order of each function: p² for the cosine cos(πpu), zero for indicators
     costs: Floats  # factor of the penalty: (σ / τ)² of a cosine, 1 / share of an indicator
 
     @classmethod

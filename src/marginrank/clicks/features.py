@@ -47,7 +47,8 @@ class SessionCounts:
     without_clicks: int = 0
     all_clicked: int = 0
     clicks: int = 0
-    sizes: array[int] = field(default_factory=lambda: array("q"))  # of sessions with pairs
+    # The number of documents of each session with pairs.
+    sizes: array[int] = field(default_factory=lambda: array("q"))
 
     def has_pairs(self, session: LoggedSession) -> bool:
         """Count a session; return True if it has both a click and a document without one."""

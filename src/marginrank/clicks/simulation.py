@@ -140,7 +140,7 @@ def _cascade_clicks(
     attraction: Floats, position: Integers, starts: Integers, _: float, rng: np.random.Generator
 ) -> tuple[Floats, None]:
     attractive = _drawn(attraction, rng)
-    before = np.cumsum(attractive) - attractive  # in all sessions so far
+    before = np.cumsum(attractive) - attractive  # attractive documents so far, in all sessions
     return np.where(before == before[starts], attractive, 0.0), None
 
 

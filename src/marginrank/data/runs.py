@@ -34,7 +34,7 @@ class JudgedDocuments(NamedTuple):
     """
 
     query_ids: NDArray[Any]
-    query: Integers  # of each document, an index of query_ids
+    query: Integers  # query of each document, an index of query_ids
     document: NDArray[Any]
     y: Floats  # labels; 0 for documents without a judgment, and for negative labels
     is_judged: Booleans

@@ -249,7 +249,7 @@ pair_weight, pair_margin
     def to_additive_model(self) -> AdditiveModel:
         """Return the fitted model as a record, as stored in model files."""
         self._require_model()
-        fitted: Any = getattr(self, "best_estimator_", self)  # of a search
+        fitted: Any = getattr(self, "best_estimator_", self)  # the fitted estimator of a search
         return AdditiveModel(
             curves=fitted.curves_,
             parameters=fitted.get_params(deep=False),

@@ -323,7 +323,7 @@ class LinearRanker(BaseRanker):
     def to_linear_model(self) -> LinearModel:
         """Return the fitted model as a record, as stored in model files."""
         self._require_model()
-        fitted: Any = getattr(self, "best_estimator_", self)  # of a search
+        fitted: Any = getattr(self, "best_estimator_", self)  # the fitted estimator of a search
         return LinearModel(
             coef=fitted.coef_,
             parameters=fitted.get_params(deep=False),

@@ -29,7 +29,7 @@ from marginrank.estimators.query_scaler import QueryScaler
 from marginrank.estimators.select_k_best_ranking import SelectKBestRanking
 from marginrank.models import LinearModel
 
-Steps = list[tuple[str, Any]]  # by name
+Steps = list[tuple[str, Any]]  # names and steps
 
 
 def as_linear_model(model: Any) -> LinearModel:

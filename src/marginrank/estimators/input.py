@@ -79,7 +79,7 @@ class KeywordArguments:
 def _wrapped(method: Callable[..., Any]) -> Callable[..., Any]:
     signature, called = inspect.signature(method), method.__name__
     kinds = {parameter.kind for parameter in signature.parameters.values()}
-    if inspect.Parameter.VAR_KEYWORD in kinds:  # of a subclass, which passes on any keyword
+    if inspect.Parameter.VAR_KEYWORD in kinds:  # a subclass that passes on any keyword
         return method
     known = {name.lower(): name for name in signature.parameters if name != "self"}
 

@@ -58,7 +58,7 @@ class JudgedSignals(NamedTuple):
 
     data: RankingData  # from RankingData.from_runs
     signals: tuple[str, ...]
-    labels: list[Floats]  # of all judged documents of each query, retrieved or not, descending
+    labels: list[Floats]  # labels of all judged documents of each query, descending
     n_empty: int  # judged queries for which nothing was retrieved
 
     @classmethod

@@ -11,18 +11,18 @@ from marginrank.data import RankingData
 from marginrank.data.queries import bounded_ranges
 from marginrank.data.store.feature_rows import FeatureRows
 
-BLOCK_ENTRIES = 1 << 19  # of X at a time
-SAMPLE_ENTRIES = 1 << 24  # of X in a sample
-MOST_DOCUMENTS = 20_000  # of a sample
-FEWEST_DOCUMENTS = 500  # of a sample, if features are many
+BLOCK_ENTRIES = 1 << 19  # entries of X in memory at a time
+SAMPLE_ENTRIES = 1 << 24  # most entries of X in a sample
+MOST_DOCUMENTS = 20_000  # most documents in a sample
+FEWEST_DOCUMENTS = 500  # fewest documents in a sample, even with many features
 
 
 class Block(NamedTuple):
     """Consecutive documents, query by query."""
 
     X: Any  # float64; an array or CSR
-    query: Integers  # number of the query of each document
-    documents: Integers  # their numbers, ascending
+    query: Integers  # query index of each document
+    documents: Integers  # indices of the documents, ascending
 
 
 def blocks(data: RankingData) -> Iterator[Block]:
@@ -32,7 +32,7 @@ def blocks(data: RankingData) -> Iterator[Block]:
     most = BLOCK_ENTRIES
     if rows.indptr is not None:
         lengths = data.queries.grouped(np.diff(rows.indptr).astype(np.int64))
-        most = max(most, data.n_features)  # as many entries as sums over them
+        most = max(most, data.n_features)  # at least one entry per feature, because sums have one
     query = data.queries.query_of_document
     for first, last in bounded_ranges(np.append(0, np.cumsum(lengths + 1)), most):
         documents = np.arange(first, last)

@@ -15,9 +15,9 @@ from marginrank.data import RankingData
 from marginrank.health.documents import BLOCK_ENTRIES, columns, sample
 from marginrank.health.finding import Finding, findings_by_feature
 
-FEWEST_QUERIES = 10  # in each file
-LEAST_EFFECT = 0.1  # of the probability that one value exceeds another, apart from ½
-SIGNIFICANCE = 1e-5  # for all features together
+FEWEST_QUERIES = 10  # fewest queries in each file
+LEAST_EFFECT = 0.1  # least distance from ½ of the probability that one value exceeds another
+SIGNIFICANCE = 1e-5  # level for all features together
 
 
 def check_drift(train: RankingData, test: RankingData) -> list[Finding]:

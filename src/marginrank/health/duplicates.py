@@ -1,4 +1,4 @@
-"""Findings about pairs of features: equal ones, and ones with a correlation close to 1 or −1.
+"""Findings about pairs of features that are equal or have a correlation close to 1 or −1.
 
 Candidates are features whose random projections are close. They are compared in all documents, so
 neither time nor memory is quadratic in the number of features.
@@ -24,9 +24,9 @@ CORRELATED = 0.999
 # The squared distance of two projections is 2 (1 − r) times a χ² variable with 8 degrees of
 # freedom, which exceeds 45 with probability 4e-7.
 RADIUS = float(np.sqrt(2 * (1 - CORRELATED) * 45))
-NEIGHBORS = 4  # nearest features that each one is compared with
-MOST_PAIRS = 4096  # candidates that are compared, the closest first
-FEWEST_VALUES = 10  # documents apart from the extreme value of a feature; fewer agree by chance
+NEIGHBORS = 4  # number of nearest features with which each feature is compared
+MOST_PAIRS = 4096  # most candidate pairs that are compared, the closest first
+FEWEST_VALUES = 10  # documents without the commonest value of a feature; fewer may agree by chance
 
 
 class Resemblance(NamedTuple):
@@ -110,7 +110,7 @@ def _candidates(summary: FeatureSummary) -> Integers:
         here = np.broadcast_to(np.arange(used.size)[:, None], near.shape)
         close = np.isfinite(distance)
         found.append((here[close], near[close], distance[close]))
-    chain = np.argsort(places[:, 0], kind="stable")  # links all features of a group of equal ones
+    chain = np.argsort(places[:, 0], kind="stable")  # neighbors link groups of equal features
     links = np.linalg.norm(places[chain[1:]] - places[chain[:-1]], axis=1)
     close = links < RADIUS
     found.append((chain[:-1][close], chain[1:][close], links[close]))
@@ -127,7 +127,7 @@ def _compare(
 ) -> tuple[NDArray[np.bool_], Floats]:
     """Return whether the features of each pair are equal, and their correlation.
 
-    Pairs with a feature that has one value in nearly all documents are neither.
+    A pair is neither if one of its features has one value in nearly all documents.
     """
     used, codes = np.unique(pairs, return_inverse=True)
     first, second = codes.reshape(pairs.shape).T

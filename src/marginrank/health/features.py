@@ -1,4 +1,4 @@
-"""Findings about single features: constant ones, and scales that differ widely."""
+"""Findings about single features: constant features, and scales that differ widely."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from marginrank.data import RankingData
 from marginrank.health.finding import Finding, findings_by_feature
 from marginrank.health.summary import FeatureSummary
 
-SCALE_RATIO = 1000.0  # of standard deviations; above, the regularizer sees only some features
+SCALE_RATIO = 1000.0  # above this ratio of standard deviations, a regularizer suppresses features
 
 
 def check_features(data: RankingData, summary: FeatureSummary) -> list[Finding]:
@@ -40,7 +40,7 @@ def _check_constant(data: RankingData, summary: FeatureSummary) -> list[Finding]
 
 
 def _check_constant_in_queries(data: RankingData, summary: FeatureSummary) -> list[Finding]:
-    if data.n_queries == data.n_documents:  # a finding about queries says so
+    if data.n_queries == data.n_documents:  # check_queries reports this
         return []
     constant = np.flatnonzero(summary.varies & ~summary.varies_within).tolist()
     names = [name_of(j, data.feature_names) for j in constant]

@@ -6,7 +6,7 @@ from typing import Literal
 
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")  # the worst first
-MOST_FEATURES = 20  # features with a finding of their own per code; the others are counted
+MOST_FEATURES = 20  # most findings per code; further features are only counted
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from marginrank.health.finding import Finding, findings_by_feature
 from marginrank.metrics.feature_ranking import rank_features
 
 NEARLY_PERFECT = 0.99  # pairwise accuracy of one feature alone
-# Documents without the commonest label of their query: each is at least one binary choice that a
-# perfect order takes. Fewer, and one of many features is perfect by chance.
+# Documents without the commonest label of their query. Each is at least one binary choice. With
+# fewer of them, one of many features may be perfect by chance.
 FEWEST_CHOICES = 20
 
 

@@ -38,7 +38,7 @@ def _check_queries(train: RankingData, test: RankingData) -> list[Finding]:
 
 
 def _is_counted(data: RankingData) -> bool:
-    """Whether ids are 0, 1, 2, … or 1, 2, 3, …, which each file may count for itself."""
+    """Return True if ids are 0, 1, 2, … or 1, 2, 3, …: they may differ in meaning between files."""
     ids = numbers_of(data.query_ids)
     return ids is not None and ids[0] in (0, 1) and bool(np.all(np.diff(ids) == 1))
 
@@ -67,7 +67,7 @@ def _check_documents(train: RankingData, test: RankingData) -> list[Finding]:
 
 
 def _repeated_share(train: RankingData, trained: Hashes) -> float:
-    """Return the share of distinct documents of every other query that other queries have too."""
+    """Return the share of the distinct documents of one half of the queries in the other half."""
     odd = train.queries.query_of_document % 2 == 1
     distinct = np.unique(trained[odd])
     return float(np.isin(distinct, trained[~odd]).mean()) if distinct.size else 0.0

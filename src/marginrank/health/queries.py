@@ -10,9 +10,9 @@ from marginrank.data import RankingData
 from marginrank.health.finding import Finding, Severity, listed
 
 IMBALANCED = 0.99  # share of the documents with the commonest label
-SOME_WITHOUT_PAIRS = 0.1  # share of the queries; a few happen in any data
+SOME_WITHOUT_PAIRS = 0.1  # share of the queries; any data may have a few
 MANY_WITHOUT_PAIRS = 0.5
-LEAST_PRODUCT = 10  # of ids that divide the sizes of their queries; a smaller one is chance
+LEAST_PRODUCT = 10  # least product of ids that divide sizes of queries: a smaller one may be chance
 
 
 def check_queries(data: RankingData, place: str) -> list[Finding]:
@@ -127,7 +127,7 @@ def _split_queries(data: RankingData) -> Integers:
 
 
 def _ids_divide_sizes(data: RankingData) -> bool:
-    """Whether ids are numbers that divide the sizes of their queries, too large to be chance.
+    """Return True if ids divide the sizes of their queries, and are too large for chance.
 
     If all ids equal their sizes, no two groups were merged and the queries are right.
     """

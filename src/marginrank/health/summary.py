@@ -12,7 +12,7 @@ from marginrank._utils.types import Floats, Integers
 from marginrank.data import RankingData
 from marginrank.health.documents import blocks
 
-SEED = 0x9E3779B97F4A7C15  # not a small one, with which noise in the data may have been drawn
+SEED = 0x9E3779B97F4A7C15  # not a small number: noise in the data may have been drawn with one
 N_PROJECTIONS = 8  # random sums over documents, to find columns that resemble each other
 
 
@@ -25,7 +25,7 @@ class FeatureSummary:
     deviation: Floats  # standard deviation
     missing: Integers  # number of missing values
     filled: Integers  # number of values that are neither zero nor missing
-    varies: NDArray[np.bool_]  # whether two documents differ
+    varies: NDArray[np.bool_]  # whether any two documents differ
     varies_within: NDArray[np.bool_]  # whether two documents of one query differ
     projections: Floats  # N_PROJECTIONS × n_features: sums of standardized values × random numbers
 

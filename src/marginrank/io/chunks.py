@@ -105,7 +105,7 @@ def parsed_blocks(
 ) -> Iterator[Parsed]:
     """Yield `take(reader)` for each block of parsed documents; a query may span blocks."""
     reader, n_blocks = begin(), 0
-    has_qid: bool | None = None  # in earlier blocks
+    has_qid: bool | None = None  # whether lines of earlier blocks have a qid
     for source in sources:
         reader.begin_source()
         earlier, current = 0, 0  # lines of this source, by earlier readers and the current one

@@ -78,7 +78,7 @@ def read_batches(path: Path) -> Iterator[Any]:
 def _open_parquet(path: Path) -> Iterator[Any]:
     path = os.fspath(path)
     with open(path, "rb"):
-        pass  # as in read_frame
+        pass  # raise a short FileNotFoundError, as in read_frame
     arrow = require("pyarrow", "frames")
     parquet = require("pyarrow.parquet", "frames")
     try:

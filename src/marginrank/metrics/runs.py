@@ -196,7 +196,7 @@ class _ScoredDocuments(NamedTuple):
     """The documents of one run, and the judged documents that it has not retrieved."""
 
     query_ids: NDArray[Any]
-    qid: Integers  # of each document, an index of query_ids
+    qid: Integers  # query of each document, an index of query_ids
     y: Floats
     is_judged: Booleans
     retrieved: Booleans

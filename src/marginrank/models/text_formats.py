@@ -14,7 +14,7 @@ from marginrank.models.linear_model import LinearModel
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
-MOST_FEATURES = 2**31 - 1  # in LETOR text
+MOST_FEATURES = 2**31 - 1  # largest feature index in LETOR text
 
 LIBLINEAR_SOLVER = "L2R_L2LOSS_RANKSVM"  # solver 8
 LIBLINEAR_FIELDS = ("solver_type", "nr_class", "nr_feature", "bias")

@@ -52,7 +52,7 @@ class ConeBlock(NamedTuple):
         if np.linalg.norm(nearest) <= PRECISION * u.size * np.linalg.norm(u):
             return np.zeros_like(u), held  # the projection is rounding error only
         short = np.maximum(-(self.rows @ nearest), 0.0)
-        if short.any():  # by rounding, or because lsq_linear is not exact
+        if short.any():  # violated by rounding, or because lsq_linear is not exact
             nearest = nearest + np.linalg.lstsq(self.rows, short)[0]
         return nearest, held
 

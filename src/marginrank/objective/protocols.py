@@ -38,7 +38,7 @@ class LossSums(NamedTuple):
 
     value: float
     value_size: float  # sum of |terms| of the loss, for bounds on its rounding
-    slope_size: float  # the same for its derivatives
+    slope_size: float  # sum of |terms| of its derivatives
     n_queries: int  # queries with a positive loss
     n_documents: int  # documents whose score changes the loss
 

@@ -19,8 +19,8 @@ from marginrank.reporting.resampling import CONFIDENCE, bootstrap_ratios, interv
 
 JUDGED = "judged@10"
 EVIDENCE = 0.05  # p-values below count as evidence of a difference
-LEAST_P = 0.001  # smaller p-values are not told apart
-SAME = 1e-12  # smaller changes of a query are ties
+LEAST_P = 0.001  # smaller p-values are shown as below this
+SAME = 1e-12  # smaller differences in a query are ties
 
 GAINS = {"exponential": "gain 2^label − 1", "linear": "gain = label"}
 DISCOUNTS = {

@@ -15,7 +15,7 @@ from marginrank.models.fit_report import FitReport, Iteration, relative_distance
 from marginrank.selection.learning_curve import LearningCurve, learning_curve_ranking
 
 ORDERS = 3  # random orders of the training queries
-MOST_ITERATIONS = 200  # of the history
+MOST_ITERATIONS = 200  # most iterations of the history in a report
 
 
 def fit_of(model: Any) -> dict[str, Any] | None:
@@ -67,7 +67,7 @@ def learning_curve_of(
     names = {field.name for field in fields(Parameters)} - {"n_jobs", "random_state"}
     own = {name: value for name, value in model.parameters.items() if name in names}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the fit of the model itself is what is reported
+        warnings.simplefilter("ignore")  # the report is about another fit, that of the model
         curve = learning_curve_ranking(
             train, validation=test, cv=ORDERS, metric=metric, random_state=seed, **own
         )

@@ -1,4 +1,4 @@
-"""The queries of a report: a table of all, and for each the documents that matter.
+"""The queries of a report: a table of all queries, and the most relevant documents of each.
 
 The page must stay small, so the queries share a number of bytes. If their blocks take more, they
 are made again with fewer features, shorter titles and a smaller sample.
@@ -21,19 +21,19 @@ from marginrank.reporting.terms import Terms, TermTable, largest_first, rows_of
 from marginrank.reporting.text import cut, n_bytes
 
 MOST_QUERIES = 1000
-MOST_EXTREMES = 100  # of the listed queries, at each end
+MOST_EXTREMES = 100  # most listed queries at each end of the differences
 TOP = 10  # documents of each ranking
 MOST_RELEVANT = 3  # documents with the highest labels, wherever they are ranked
 MOST_SLIDERS = 12
 
-MOST_BYTES = 1_480_000  # of ids and blocks
-SHARES = (1.0, 0.85, 0.7, 0.55, 0.4, 0.25, 0.1, 0.02)  # of the sizes below that are tried
+MOST_BYTES = 1_480_000  # most bytes of ids and blocks
+SHARES = (1.0, 0.85, 0.7, 0.55, 0.4, 0.25, 0.1, 0.02)  # shares of the usual sizes to try
 TERM_BYTES = 700_000
 TITLE_BYTES = 250_000
 ID_BYTES = 80_000
 SAMPLE_BYTES = 450_000
 LONGEST_TITLE, SHORTEST_TITLE = 120, 12
-MOST_TERMS = 40  # of a block
+MOST_TERMS = 40  # most terms of a block
 BASE64 = 4 / 3
 
 
@@ -90,7 +90,7 @@ class _Documents:
         )
 
     def shown(self, query: int) -> Integers:
-        """Return the documents of a query that either ranking has on top, or with top labels."""
+        """Return the documents of a query at the top of a ranking, or with the highest labels."""
         first, last = self.offsets[query : query + 2]
         labels = self.labels[first:last]
         is_top = np.minimum(self.rank[first:last], self.other_rank[first:last]) <= TOP
@@ -163,7 +163,7 @@ def _rounded(values: Floats) -> list[float | None]:
 
 
 class _Blocks:
-    """Makes the blocks of queries, with a share of the usual sizes."""
+    """The blocks of queries, with a share of the usual numbers of features and documents."""
 
     def __init__(
         self,

@@ -41,7 +41,7 @@ from marginrank.reporting.terms import Terms, terms_of
 from marginrank.reporting.text import cut, n_bytes
 
 FORMAT, VERSION = "marginrank-report", 1
-MOST_WEIGHT_BYTES = 100_000  # of weights that the page can copy
+MOST_WEIGHT_BYTES = 100_000  # most bytes of weights that the page can copy
 LONGEST_NAME = 120  # bytes of a feature name in explanations
 MOST_LABELS = 20
 
@@ -227,7 +227,7 @@ def report(
 
 
 def _plain(model: Any) -> Any:
-    """Return the record of one of our estimators; anything else as it is."""
+    """Return the record of an estimator of this library, and any other object unchanged."""
     for name in ("to_linear_model", "to_additive_model"):
         if hasattr(model, name):
             return getattr(model, name)()

@@ -20,7 +20,7 @@ CHUNK_DOCUMENTS = 1 << 15  # documents whose terms are in memory at a time
 
 
 class TermTable(NamedTuple):
-    """Terms of some documents: only the columns in which a document has one that is not zero.
+    """Terms of some documents, without columns in which all terms are zero.
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ def squares_by_query(terms: Terms, data: RankingData, columns: Integers) -> Floa
 
 
 def largest_first(values: Floats, most: int) -> Integers:
-    """Return the places of the largest values above zero, largest first."""
+    """Return the positions of the largest values above zero, largest first."""
     places = places_of_largest(values, most)
     places = places[np.argsort(-values[places], kind="stable")]
     return places[values[places] > 0]

@@ -1,4 +1,4 @@
-"""Text of others, made safe to show and to embed in a page."""
+"""Untrusted text, made safe to show and to embed in a page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HIDDEN = re.compile(
 
 
 def embedded(data: Any) -> str:
-    """Return plain data as JSON that cannot end the element it stands in."""
+    """Return plain data as JSON that cannot end the HTML element around it."""
     text = json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")

@@ -20,7 +20,7 @@ from marginrank.data.validation import in_order
 class Fold(NamedTuple):
     """A division of the documents into rows to train on and rows to test, both ascending."""
 
-    number: int  # from 1
+    number: int  # index of the fold, from 1
     train: Integers
     test: Integers
 

@@ -300,7 +300,7 @@ class _Driver:
     metric: str | Metric
     rule: str
     seed: int
-    seconds: float | None  # for each search
+    seconds: float | None  # time limit of each search
     clock: Callable[[], float]
     count: FitCount
     on_fit: Callable[[SearchProgress], None] | None

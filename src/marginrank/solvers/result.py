@@ -40,7 +40,7 @@ class SolverResult:
     n_iter: int  # iterations on the full data
     stop: StopReason
     history: list[Iteration] = field(default_factory=list)  # includes iterations on samples
-    curvature: Curvature | None = None  # for a warm start of a similar problem
+    curvature: Curvature | None = None  # curvature for a warm start of a similar problem
 
     @property
     def stop_reason(self) -> StopReason:

@@ -19,7 +19,7 @@ from marginrank.data import RankingData
 from marginrank.models.features import Reason, largest_reasons, values_text
 from marginrank.plots import plot_explanation
 
-SHOWN_IDS = 5  # in a message
+SHOWN_IDS = 5  # most ids in a message
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def run(flags: ExplainFlags, phases: Phases) -> None:
 
 
 def _find_query(data: RankingData, wanted: str | None, source: str) -> int:
-    """Return the number of the query with the given id, or of the only one."""
+    """Return the index of the query with the given id, or of the only query."""
     ids = [str(one) for one in data.query_ids.tolist()]
     if wanted in ids:
         return ids.index(wanted)
@@ -89,7 +89,7 @@ def _ranked(model: _models.Model, data: RankingData, number: int) -> RankedQuery
 
 
 def _most_useful_pair(query: RankedQuery) -> list[int]:
-    """Return the places of the top pair in the wrong order by the labels, else the top two."""
+    """Return the positions of the top pair in the wrong order by the labels, else the top two."""
     if query.rows.size < 2:
         raise ValueError(f"query {query.id} has one document, and an explanation needs two.")
     below = np.maximum.accumulate(query.labels[::-1])[::-1]  # the largest label from a place on

@@ -21,7 +21,7 @@ class PackedColumns:
     """The NumPy type in which each column of X is stored, and conversions."""
 
     types: tuple[str, ...]  # type of each column, from TYPES
-    dtype: np.dtype[Any]  # in memory, float32 or float64
+    dtype: np.dtype[Any]  # type in memory, float32 or float64
 
     @cached_property
     def columns(self) -> dict[str, Integers]:

@@ -31,7 +31,7 @@ from marginrank.data.store.stored_features import (
 Path = str | os.PathLike[str]
 
 FORMAT = "marginrank-data"
-VERSIONS = {"dense": 2, "csr": 2, "packed": 3}  # by layout
+VERSIONS = {"dense": 2, "csr": 2, "packed": 3}  # version for each layout
 MANIFEST = "manifest.json"
 SMALL = 1 << 20  # bytes; checksums of files up to this size are always compared
 MOST_FEATURES = 2**63 - 1

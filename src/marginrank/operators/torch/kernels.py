@@ -276,7 +276,7 @@ class _PairTerms(NamedTuple):
     value: Tensor
     value_size: Tensor
     slope: Tensor
-    slope_size: Tensor  # for both documents of a pair
+    slope_size: Tensor  # size of the slope for both documents of a pair
     curvature: Tensor
 
 

@@ -25,7 +25,7 @@ from marginrank.solvers.progress import Progress, start
 from marginrank.solvers.result import Callback, SolverResult
 
 CHANCES = 3  # block steps allowed without a decrease in the number of wrong constraints
-FIRST_TOL = 1e-3  # on the first face, which is rarely the right one
+FIRST_TOL = 1e-3  # tolerance on the first face, which is rarely the right one
 FINER = 0.01  # factor on the tolerance when the face seems right but the gap is too large
 LAST_TOL = 1e-4  # smallest tolerance on a face, relative to tol
 PATIENCE = 50  # faces without a smaller gap: then rounding decides which constraints are wrong

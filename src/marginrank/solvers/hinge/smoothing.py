@@ -73,7 +73,7 @@ class _NewtonWidths(Widths[Point]):
         is_warm: bool,
     ) -> None:
         super().__init__(objective, first, tol)
-        self.curvature = curvature  # of the last smoothed problem
+        self.curvature = curvature  # curvature of the last smoothed problem
         self._seed = seed
         self._is_warm = is_warm
         self._solved_width = np.inf  # no width has a minimum yet from which to extrapolate

@@ -15,7 +15,7 @@ from marginrank.solvers.smooth.preconditioner import Preconditioner
 class Accuracy(NamedTuple):
     """The decrease of the quadratic model that a direction may miss."""
 
-    share: float  # of the decrease along the direction
+    share: float  # share of the decrease along the direction
     least: float  # smaller amounts do not matter
     is_proven: bool  # whether the missed decrease must be bounded, not just estimated
 

@@ -135,7 +135,7 @@ def newton(
         if w0 is None:
             for sample in growing_samples(objective, seed):
                 w = iteration.run(start(sample, w), max(tol, SAMPLE_TOL), careful=False).point.w
-                iteration.curvature = None  # it holds for the sample only
+                iteration.curvature = None  # the curvature is that of the sample
         iteration.curvature = curvature
         outcome = iteration.run(start(objective, w, scores0), tol)
     except KeyboardInterrupt:
@@ -170,7 +170,7 @@ class NewtonIteration:
         self, max_iter: int, seed: int, progress: Progress, *, may_ease: bool = False
     ) -> None:
         self.point: Point | None = None  # the best one so far
-        self.curvature: Curvature | None = None  # of the preconditioner
+        self.curvature: Curvature | None = None  # curvature of the preconditioner
         self._max_iter = max_iter
         self._seed = seed
         self._progress = progress

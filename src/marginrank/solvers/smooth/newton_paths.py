@@ -166,7 +166,7 @@ class _Walker:
         self._parts = stand_ins(point.objective, seed)
         self._kept = np.inf  # actual / predicted gain of the last step
         self._missed = 1.0  # decrement of the last step / decrement by the preconditioner
-        self._estimate = np.inf  # of F − F*
+        self._estimate = np.inf  # estimate of F − F*
         self._begin(0, point)
 
     def _begin(self, step: int, point: Point) -> None:

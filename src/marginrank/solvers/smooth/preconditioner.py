@@ -25,14 +25,14 @@ ROUGH_DOCUMENTS = 6  # with fewer documents per feature, a rough Hessian is not 
 ROUGH_STEPS = 5.0  # with fewer conjugate gradient steps, no preconditioner pays off
 HESSIAN_FEATURES = 1024  # with more, forming a Hessian usually costs more than it saves
 MOST_DOCUMENTS = 2048  # with more, a system in document space usually costs more than it saves
-MOST_DOCUMENTS_IF_HARD = 4096  # the same if conjugate gradients are slow
-FEW_DOCUMENTS = 1024  # the same if a few leading features vary most
+MOST_DOCUMENTS_IF_HARD = 4096  # MOST_DOCUMENTS if conjugate gradients are slow
+FEW_DOCUMENTS = 1024  # MOST_DOCUMENTS if a few leading features vary most
 SMALL_SAMPLE = 4096  # documents
 SAMPLE_PER_FEATURE = 48  # sampled documents per feature that make a good preconditioner
 CURVED_PER_FEATURE = 12  # how many of them must be in pairs with a loss
 N_PARTS = 2  # number of parts of a sample
 JITTERS = (1e-14, 1e-11, 1e-8)  # ridges to try if the factorization of a unit diagonal fails
-ROUGH_JITTERS = (1e-8, 1e-7, 1e-6, 1e-5)  # the same in single precision
+ROUGH_JITTERS = (1e-8, 1e-7, 1e-6, 1e-5)  # JITTERS in single precision
 MOST_LEADING = 512  # features whose Hessian is formed if they vary far more than the others
 LEADING_COST = 150.0  # limit on entries of that Hessian / entries of a row of X: about 5 sweeps
 SAMPLE_PER_LEADING = 16  # sampled documents per leading feature
@@ -46,7 +46,7 @@ class Preconditioner(ABC):
     lowest = 0.0  # lower bound on the eigenvalues of P⁻¹∇²F, if P is not faithful
     inexact = False  # only the last step needs a bound, because steps are cheap to repeat
     cost = 0.0  # sweeps spent on building it
-    curvature: Curvature | None = None  # its Hessian, for similar problems
+    curvature: Curvature | None = None  # the Hessian, for similar problems
 
     @abstractmethod
     def solve(self, v: Floats) -> Floats:

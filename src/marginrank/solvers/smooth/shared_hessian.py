@@ -49,7 +49,7 @@ class SharedHessian:
         self.is_available = n <= HESSIAN_FEATURES and reference.n_active_documents >= fewest
         sample = stand_ins(reference, seed)
         share = sum(part.fraction for part in sample) if sample else 1.0
-        self._cost = share * (1.0 + n / 8)  # in sweeps
+        self._cost = share * (1.0 + n / 8)  # cost of the Hessians in sweeps
         self._n_features = n
         # With few features it costs less than finding out that it is needed.
         self._n_products = self._cost if n <= FEW_FEATURES else 0.0

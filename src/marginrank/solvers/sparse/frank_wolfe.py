@@ -35,7 +35,7 @@ from marginrank.solvers.progress import Progress, check_smooth, start_inside
 from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.smooth.line_search import line_search
 
-SLOPE_TOL = 1e-3  # of the line search, relative to the slope at its start
+SLOPE_TOL = 1e-3  # slope that ends the line search, relative to the slope at its start
 CENTER = -1  # feature index that stands for the center 0 of the ball
 
 

@@ -187,7 +187,7 @@ def _newton_direction(point: GroupPoint, leaving: Booleans, seed: int, tol: floa
     nowhere = Direction(np.zeros_like(w), scores, 0.0, np.inf, 0)
     for preconditioner in (_Less(of_ridge, bent), of_ridge):
         system = bent, preconditioner, tol, nowhere, -ridge.gradient, MAX_CG_EASED
-        with np.errstate(over="ignore", invalid="ignore"):  # of an indefinite system
+        with np.errstate(over="ignore", invalid="ignore"):  # the system may be indefinite
             found = conjugate_gradient(*system)
         if found.bound >= found.decrement:  # otherwise rounding has made it indefinite
             break

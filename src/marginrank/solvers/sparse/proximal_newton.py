@@ -340,7 +340,7 @@ class WorkingSets:
         self.point: L1Point | None = None  # the best one so far
         self._max_iter = max_iter
         self._seed = seed
-        self._squares: Floats | None = None  # for screening
+        self._squares: Floats | None = None  # squared differences for screening
 
     def run(self, point: L1Point, tol: float, progress: Progress | None) -> ProximalOutcome:
         self.point = point
