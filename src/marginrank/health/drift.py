@@ -17,7 +17,7 @@ from marginrank.health.finding import Finding, findings_by_feature
 
 FEWEST_QUERIES = 10  # fewest queries in each file
 LEAST_EFFECT = 0.1  # least distance from ½ of the probability that one value exceeds another
-SIGNIFICANCE = 1e-5  # level for all features together
+SIGNIFICANCE = 1e-4  # level for all features together
 
 
 def check_drift(train: RankingData, test: RankingData) -> list[Finding]:
