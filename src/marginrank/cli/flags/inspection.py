@@ -93,8 +93,8 @@ class ExplainFlags(CommandFlags):
 
     example = """\
 explain model.json test.txt --query 18219
-explain model.json test.txt --query 18219 --documents 1 4
-explain model.json test.txt --query 18219 --documents GX003 GX017 --plot why.png"""
+explain model.json test.txt --query 18219 --documents GX003 GX017
+explain model.json test.txt --query 18219 --plot why.png"""
     first = ("query", "documents", "top", "plot")
     defaults = (OF_MODEL,)
 
