@@ -75,7 +75,7 @@ def test_no_false_claim(first):
         )
         warned = not is_close(report, parameters.tol)
         assert not wrong_claims(model, judge, parameters.tol, warned), seed
-        n_held += min(cone.conditions(w)) <= 1e-12
+        n_held += min(cone.constraints(w)) <= 1e-12
         values = matrix.basis.inner(w)
         kept = np.concatenate([[curve.missing, *curve.values] for curve in curves])
         assert np.abs(values - kept).max() <= 1e-12 * np.abs(values).max(), seed

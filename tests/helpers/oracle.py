@@ -195,7 +195,7 @@ class ConeOracle(Oracle):
     @cached_property
     def rows(self):
         """G, dense."""
-        total = np.zeros((self.cone.n_conditions, self.differences.shape[1]))
+        total = np.zeros((self.cone.n_constraints, self.differences.shape[1]))
         first = 0
         for block in self.cone.blocks:
             total[first : first + len(block.rows), block.weights] = block.rows

@@ -70,7 +70,7 @@ def test_one_by_one_ends_at_the_same_optimum(loss, monkeypatch):
     slow = solve()
     assert fast.stop is slow.stop is StopReason.CERTIFIED
     assert slow.objective == pytest.approx(fast.objective, rel=2e-8)
-    assert np.any(cone.conditions(fast.w) < 1e-12)
+    assert np.any(cone.constraints(fast.w) < 1e-12)
 
 
 def one_by_one(exchange, held, wrong):
@@ -101,7 +101,7 @@ def test_a_warm_start_and_an_interrupt(loss):
 
     cut = solve(callback=interrupt)
     assert cut.stop is StopReason.INTERRUPTED
-    assert np.all(cone.conditions(cut.w) >= -1e-12)
+    assert np.all(cone.constraints(cut.w) >= -1e-12)
     assert cut.gap >= cut.objective - found.objective
 
 

@@ -31,8 +31,10 @@ class ConeBlock(NamedTuple):
     rows: Floats  # G, of full rank, with rows of length one
 
     @classmethod
-    def of(cls, number: int, weights: slice, conditions: Floats) -> "ConeBlock":
-        return cls(number, weights, conditions / np.linalg.norm(conditions, axis=1, keepdims=True))
+    def of(cls, number: int, weights: slice, constraints: Floats) -> "ConeBlock":
+        return cls(
+            number, weights, constraints / np.linalg.norm(constraints, axis=1, keepdims=True)
+        )
 
     def multipliers(self, target: Floats) -> Floats:
         """Return the multipliers μ ≥ 0 for which Gᵀμ is nearest to the target."""
@@ -83,16 +85,16 @@ class Cone:
         return on_face(objective, combinations)
 
     @cached_property
-    def n_conditions(self) -> int:
+    def n_constraints(self) -> int:
         return sum(len(block.rows) for block in self.blocks)
 
-    def conditions(self, u: Floats) -> Floats:  # Gu
+    def constraints(self, u: Floats) -> Floats:  # Gu
         return np.concatenate([block.rows @ u[block.weights] for block in self.blocks])
 
-    def by_block(self, conditions: Any) -> list[Any]:
+    def by_block(self, constraints: Any) -> list[Any]:
         """Split an array with one entry per constraint into one array per block."""
         ends = np.cumsum([len(block.rows) for block in self.blocks])
-        return np.split(conditions, ends)[:-1]
+        return np.split(constraints, ends)[:-1]
 
     def nearest(self, u: Floats) -> tuple[Floats, Booleans]:
         """Return the projection of u onto the cone, and which constraints are active there."""
@@ -104,7 +106,7 @@ class Cone:
 
     def forces(self, gradient: Floats, held: Booleans) -> Floats:
         """Return the μ of any sign for which Gᵀμ is nearest to a gradient; 0 for rows not held."""
-        forces = np.zeros(self.n_conditions)
+        forces = np.zeros(self.n_constraints)
         parts = zip(self.blocks, self.by_block(held), self.by_block(forces), strict=True)
         for block, here, of_block in parts:
             if here.any():

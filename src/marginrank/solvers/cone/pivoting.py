@@ -92,7 +92,7 @@ class Pivoting:
         self._minimize = minimize
         self._max_iter = max_iter
         self._seed = seed
-        self._held = np.zeros(cone.n_conditions, dtype=bool)
+        self._held = np.zeros(cone.n_constraints, dtype=bool)
 
     def begin(self, w: Floats) -> None:
         """Set the initial face and weights to the projection of w onto the cone."""
@@ -111,7 +111,7 @@ class Pivoting:
     ) -> tuple[float, StopReason]:
         """Minimize; return an estimate of F − F* and the stop reason. Updates w, best and lower."""
         self.best, self.lower = None, 0.0
-        exchange = _Exchange(self._cone.n_conditions)
+        exchange = _Exchange(self._cone.n_constraints)
         finest = LAST_TOL * tol
         accuracy = max(tol, FIRST_TOL) if self.w is None else tol
         estimate, closest, idle = np.inf, np.inf, 0
@@ -176,7 +176,7 @@ class Pivoting:
         size = PRECISION * point.w.size
         rounding = point.gradient_rounding + size * float(np.linalg.norm(point.gradient))
         pulled = self._cone.forces(point.gradient, self._held) < -rounding
-        fallen = self._cone.conditions(point.w) < -size * float(np.linalg.norm(point.w))
+        fallen = self._cone.constraints(point.w) < -size * float(np.linalg.norm(point.w))
         wrong: Booleans = np.where(self._held, pulled, fallen)
         return wrong
 
@@ -184,8 +184,8 @@ class Pivoting:
 class _Exchange:
     """The rule by which constraints become active, or are ignored again."""
 
-    def __init__(self, n_conditions: int) -> None:
-        self._fewest = n_conditions + 1
+    def __init__(self, n_constraints: int) -> None:
+        self._fewest = n_constraints + 1
         self._chances = CHANCES
 
     def next(self, held: Booleans, wrong: Booleans) -> tuple[Booleans, bool]:
