@@ -40,8 +40,9 @@ class FusionDeclaration:
 
     normalizer: Any = Parameter(  # noqa: RUF009 (a field)
         accepted_by(check_normalizers),
-        "Normalization of scores: minmax, minmax_floor, zscore, l2, dbsf, rrf or none. If several "
-        "are given, separated by commas, cross-validation selects one.",
+        "Normalization of scores: minmax, minmax_floor (OpenSearch's minmax), zscore, l2, dbsf "
+        "(Qdrant's), rrf or none. If several are given, separated by commas, cross-validation "
+        "selects one.",
         FUSION,
     ).field("minmax")
     metric: str = Parameter(TEXT, "Metric to maximize, such as ndcg@10.", FUSION).field("ndcg@10")

@@ -103,7 +103,7 @@ explain model.json test.txt --query 18219 --plot why.png"""
         list[str],
         argument(
             "DATA",
-            "LETOR text, a table, or a store, with or without labels; as for predict.",
+            "LETOR text, a table, or a store, with or without labels.",
         ),
     ]
     reading: Reading
