@@ -127,6 +127,8 @@ def test_what_cannot_be_a_log_is_named_before_any_work(run, folder, tmp_path):
     out = tmp_path / "s.store"
     (tmp_path / "one.csv").write_text("session,query,document,position,click\ns,0,dök0,1,1\n")
     (tmp_path / "plain.txt").write_text("0 qid:0 1:1\n")
+    (tmp_path / "empty.ndjson.gz").write_bytes(gzip.compress(b""))
+    (tmp_path / "cut.jsonl").write_text('{"query_id": "u", "user_query": "q"}\n{"query_id":')
     out.mkdir()
     (out / "mine.txt").write_text("x")
     log, features, other = folder / "log.ndjson", folder / "f.store", tmp_path / "other.store"
@@ -139,11 +141,14 @@ def test_what_cannot_be_a_log_is_named_before_any_work(run, folder, tmp_path):
         ((log, "--features", tmp_path / "plain.txt", "--out", other), "has no comments"),
         ((tmp_path / "one.csv", "--features", features, "--out", other), "none of the 1 sessions"),
         ((tmp_path / "one.csv", "--features", features, "--out", other, "--click", "z"), "--click"),
+        ((tmp_path / "empty.ndjson.gz", "--features", features, "--out", other), "the 0 sessions"),
+        ((tmp_path / "cut.jsonl", "--features", features, "--out", other), "cut.jsonl:2: not a"),
     ):
         done = run("clicks", *arguments, code=2)
         assert message in done.stderr, done.stderr
         assert "bug" not in done.stderr
-    assert sorted(os.listdir(tmp_path)) == ["one.csv", "plain.txt", "s.store"]
+    inputs = ["cut.jsonl", "empty.ndjson.gz", "one.csv", "plain.txt", "s.store"]
+    assert sorted(os.listdir(tmp_path)) == inputs
 
 
 def test_standard_input(run, folder, tmp_path):

@@ -69,7 +69,7 @@ class TableLog:
             if first.position != position:
                 what = f"document {quoted(document)} is at position {position}"
                 bad.add(SHOWN_TWICE, place, f"{what}, but at {first.position} in {first.place}")
-            elif click:
+            elif click and not first.click:
                 shown[document] = first._replace(click=True)
         return checked_session(query, shown.values(), bad)
 
