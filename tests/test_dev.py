@@ -338,6 +338,22 @@ def test_a_wheel_without_all_kernels_does_not_pass(monkeypatch):
         check_wheel.main()
 
 
+def test_a_wheel_without_its_types_does_not_pass(monkeypatch, tmp_path):
+    monkeypatch.setattr(_core, "__file__", str(tmp_path / "_core.so"))
+    assert check_wheel.missing_files() == ["py.typed", "_core.pyi", "plots/marginrank.mplstyle"]
+    with pytest.raises(SystemExit):
+        check_wheel.main()
+
+
+def test_wheels_of_a_release_are_built_by_cibuildwheel(dev, programs, tmp_path, monkeypatch):
+    programs("")
+    monkeypatch.setattr(dev, "ROOT", tmp_path)
+    assert dev.release_wheels() == 0
+    install, build = asked(tmp_path)
+    assert dev.RELEASE_TOOL in install
+    assert f"-m cibuildwheel --output-dir {tmp_path}/dist" in build
+
+
 OURS = "    #1 0x7f (/lib/python3/site-packages/marginrank/_core.cpython-311.so+0x1)"
 OTHERS = "    #1 0x7f in LightGBM::GBDT::Predict (/lib/python3/site-packages/lightgbm/lib.so+0x1)"
 
