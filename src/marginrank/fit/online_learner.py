@@ -94,7 +94,7 @@ def step_problem(
 
 
 def design_of(data: RankingData) -> _core.Matrix:
-    """Return X, with one column per position behind it if the data have positions."""
+    """Return X, followed by one column per position if the data have positions."""
     term = PositionTerm.of_part(data)
     if term.codes is None:
         return data.matrix

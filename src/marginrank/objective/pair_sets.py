@@ -95,7 +95,7 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
     @property
     @abstractmethod
     def covered(self) -> float:
-        """The total to which samples are scaled up: weights or numbers of pairs × query weights."""
+        """Sum over queries of weight × pairs (number or weight), to which samples are scaled up."""
 
     @abstractmethod
     def native(self, loss: Loss) -> _core.Pairs:
@@ -103,7 +103,7 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
 
     @abstractmethod
     def sample(self, fraction: float, seed: int, *, among: int | None = None) -> Self:
-        """Return about `fraction` of the active documents; see :meth:`Objective.sample`.
+        """Return a sample with about `fraction` of the active documents, as in `Objective.sample`.
 
         If this is a part of a larger set, `among` is the number of active documents of the larger
         set, and :meth:`standing_for` scales the weights up later.

@@ -139,7 +139,7 @@ def _estimate(value: float, draws: Floats) -> dict[str, float]:
 
 
 def describe_metric(metric: Metric) -> dict[str, Any]:
-    """Return the name of a metric, its options, and a text that spells them out."""
+    """Return the name of a metric, its options, and a sentence that describes the options."""
     function, given = split_options(metric)
     known = inspect.signature(function).parameters
     options = {

@@ -48,7 +48,7 @@ class QuerySection:
     blocks : list of dict
         The documents of each listed query.
     terms : list of int
-        The terms that blocks mention; they refer to places in this list.
+        The terms that blocks mention; blocks refer to positions in this list.
     """
 
     table: dict[str, Any]

@@ -67,7 +67,7 @@ predict - test.txt < model.json"""
 
 
 class EvaluateFlags(CommandFlags):
-    """Evaluate a model or a file of scores on labeled data, or a run on relevance judgments."""
+    """Evaluate a model or a file of scores on labeled data, or a run with relevance judgments."""
 
     example = """\
 evaluate model.json test.txt --metrics ndcg@10,average_precision

@@ -153,7 +153,7 @@ class Calls:
         scores: Scores | None = None,
         sweep: bool = False,
     ) -> tuple[Evaluation, list[Floats | None]]:
-        """Return an evaluation of the loss without a gradient, and the other reported sums.
+        """Return an evaluation made from the reported sums of a task, and the remaining sums.
 
         The task keeps the scores, unless they are given.
         """
