@@ -62,6 +62,8 @@ test("contributions add up to the difference, with one part for all other featur
   assert.deepEqual(all.parts.map((part) => [part.place, part.difference]), [[0, 4], [1, -1]]);
   const some = ranking.explain(block({ terms: [0], values: coded([1, 0, 3]), others: 4 }), 2, 0);
   assert.deepEqual(some.parts.map((part) => [part.place, part.difference]), [[0, 4], [null, -1]]);
+  assert.equal(some.parts[1].others, 4);
+  assert.deepEqual(ranking.explain(block(), 2, 0, 1).parts[1], { place: null, others: 1, difference: -1 });
 });
 
 test("the worst pair is the one whose scores are furthest apart", () => {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
 
@@ -26,14 +26,27 @@ def page_of(record: Mapping[str, Any]) -> str:
     try:
         page = environment.from_string(_static("page.html.jinja")).render(
             record=record,
+            findings=findings_by_code(record["health"]),
             data=jinja2.utils.markupsafe.Markup(embedded(record)),
             style=jinja2.utils.markupsafe.Markup(_static("style.css")),
             scripts=[jinja2.utils.markupsafe.Markup(script) for script in scripts],
             hashes=[_hash(script) for script in scripts],
         )
-    except (jinja2.TemplateError, TypeError) as error:
+    except (jinja2.TemplateError, TypeError, KeyError) as error:
         raise ValueError(f"the record of the report is damaged: {error}.") from error
     return str(page)
+
+
+def findings_by_code(findings: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
+    """Return findings of the same kind as one, with all their messages."""
+    grouped: dict[tuple[str, str, str], list[str]] = {}
+    for finding in findings:
+        kind = finding["code"], finding["severity"], finding["advice"]
+        grouped.setdefault(kind, []).append(finding["message"])
+    return [
+        {"severity": severity, "advice": advice, "messages": messages}
+        for (_, severity, advice), messages in grouped.items()
+    ]
 
 
 def number(value: Any, digits: int = 4) -> str:

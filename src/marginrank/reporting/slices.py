@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from marginrank._utils.types import Booleans, Floats
 from marginrank.metrics import pairwise_accuracy
-from marginrank.metrics.comparison import half_interval
 from marginrank.reporting.evaluation import Rankings
+from marginrank.reporting.resampling import bootstrap_ratios, interval_of
 
 MOST_LABELS = 8  # with more distinct labels, pairs are not divided by gap
 MOST_BINS = 6
+FEWEST = 5  # queries of a slice with an interval
 
 
 def slices_of(rankings: Rankings) -> list[dict[str, Any]]:
@@ -32,7 +33,7 @@ def slices_of(rankings: Rankings) -> list[dict[str, Any]]:
     if words is not None:
         counts = {"Words of the query": words, **counts}
     groups = [
-        {"title": title, "unit": "queries", "rows": list(_rows(numbers, values))}
+        {"title": title, "unit": "queries", "rows": list(_rows(numbers, values, rankings.seed))}
         for title, numbers in counts.items()
     ]
     groups = [group for group in groups if len(group["rows"]) > 1]
@@ -50,9 +51,9 @@ def _words(query_ids: NDArray[Any]) -> NDArray[np.int64] | None:
     return np.array([len(one.split()) for one in ids])
 
 
-def _rows(numbers: NDArray[Any], values: Sequence[Floats]) -> Iterator[dict[str, Any]]:
+def _rows(numbers: NDArray[Any], values: Sequence[Floats], seed: int) -> Iterator[dict[str, Any]]:
     for label, chosen in _bins(numbers):
-        found = [_mean(one[chosen]) for one in values]
+        found = [_mean(one[chosen], seed) for one in values]
         if found[0] is not None:
             yield {
                 "label": label,
@@ -62,15 +63,14 @@ def _rows(numbers: NDArray[Any], values: Sequence[Floats]) -> Iterator[dict[str,
             }
 
 
-def _mean(values: Floats) -> dict[str, float | None] | None:
+def _mean(values: Floats, seed: int) -> dict[str, float | None] | None:
     defined = values[~np.isnan(values)]
     if defined.size == 0:
         return None
-    mean = float(defined.mean())
-    if defined.size == 1:
-        return {"value": mean, "low": None, "high": None}
-    half = half_interval(defined)
-    return {"value": mean, "low": mean - half, "high": mean + half}
+    if defined.size < FEWEST:
+        return {"value": float(defined.mean()), "low": None, "high": None}
+    low, high = interval_of(bootstrap_ratios(defined, np.ones_like(defined), seed))
+    return {"value": float(defined.mean()), "low": low, "high": high}
 
 
 def _bins(numbers: NDArray[Any]) -> Iterator[tuple[str, Booleans]]:

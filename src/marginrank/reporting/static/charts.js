@@ -141,7 +141,7 @@ const charts = (() => {
         ? { x: points[k].name, share, y: height(share) }
         : { x1: one.edges[k], x2: one.edges[k + 1], share, y: height(share) },
     );
-    const density = { y1: low, y2: "y", fill: MUTED, fillOpacity: 0.25 };
+    const density = { y1: low, y2: "y", fill: MUTED, fillOpacity: 0.35 };
     const x = one.categorical ? "name" : "x";
     draw(figure, {
       height: 170,
@@ -190,8 +190,8 @@ const charts = (() => {
     draw(figure, {
       height: 180,
       marginLeft: 56,
-      x: { label: null, ticks: 6 },
-      y: { type: "log", grid: true, label: null, ticks: 4 },
+      x: { label: null, ticks: known.length < 10 ? known.map((row) => row.iteration) : 6, tickFormat: "d" },
+      y: { type: "log", grid: true, label: null, ticks: 4, tickFormat: "~e" },
       marks: [
         Plot.line(known, { x: "iteration", y: "gap", stroke: MODEL, strokeWidth: 2 }),
         Plot.tip(known, Plot.pointerX({
@@ -229,7 +229,7 @@ const charts = (() => {
         Plot.ruleX([0], { stroke: MUTED }),
         Plot.text(rows, {
           x: (d) => Math.max(d.from, d.to), y: "k", dx: 6, textAnchor: "start", fill: "currentColor",
-          text: (d) => (d.difference > 0 ? "+" : "") + short(d.difference),
+          text: (d) => (d.difference > 0 ? "+" : "") + short(d.difference).replace("-", "−"),
         }),
       ],
     }, "Contributions of features to the difference of the two scores");

@@ -82,13 +82,14 @@
   function showPicks() {
     const all = ranking.filtered(table, "", "all").filter((q) => ranking.change(table, q) !== null);
     const rising = ranking.sorted(table, all, "change", false);
+    const worst = ranking.sorted(table, all, "value", false).filter((q) => table.relevant[q] > 0);
     const groups =
       table.baseline === null
-        ? { "Worst queries": rising }
+        ? { "Worst queries": worst }
         : {
             "Largest losses": rising.filter((q) => ranking.change(table, q) < 0),
             "Largest gains": [...rising].reverse().filter((q) => ranking.change(table, q) > 0),
-            "Worst queries": ranking.sorted(table, all, "value", false),
+            "Worst queries": worst,
           };
     for (const [title, queries] of Object.entries(groups)) {
       const group = document.createElement("div");
@@ -153,11 +154,14 @@
   function documentParts(block, i, rank, before) {
     const label = element("span", block.label[i], { className: "label", title: "label" });
     label.dataset.relevant = block.label[i] > 0;
-    const parts = [element("span", rank, { className: "rank" }), label, element("bdi", titleOf(block, i))];
+    const title = element("bdi", titleOf(block, i));
+    title.title = title.textContent;
+    const parts = [element("span", rank, { className: "rank" }), label, title];
     if (block.judged && !block.judged[i]) parts.push(element("span", "unjudged", { className: "badge" }));
     if (before !== undefined && before !== rank) {
       const arrow = before > rank ? "▲" : "▼";
-      parts.push(element("span", `${arrow} ${before} → ${rank}`, { className: `move ${tone(before - rank)}` }));
+      const color = block.label[i] > 0 ? tone(before - rank) : "";
+      parts.push(element("span", `${arrow} ${before} → ${rank}`, { className: `move ${color}` }));
     }
     return parts;
   }
@@ -192,14 +196,15 @@
     const found = ranking.explain(block, first, second);
     const nameOf = (part) =>
       part.place === null
-        ? block.others > 0 ? `${block.others} other features` : "rounding"
+        ? part.others > 0 ? `${part.others} other features` : "rounding"
         : ranking.visible(record.terms[part.place].name);
     charts.waterfall($("waterfall"), found, nameOf);
     const rows = [...found.parts, { total: true, difference: found.difference }].map((part) => {
       const row = document.createElement("tr");
       const head = element("th", "", { scope: "row" });
       head.append(element("bdi", part.total ? "difference of the scores" : nameOf(part)));
-      const value = (v) => (v === undefined || Number.isNaN(v) ? "–" : Number(v.toPrecision(6)).toString());
+      const value = (v) =>
+        v === undefined || Number.isNaN(v) ? "–" : String(Number(v.toPrecision(6))).replace("-", "−");
       row.append(head, ...[value(part.value), value(part.other), value(part.difference)].map((text) => element("td", text, { className: "n" })));
       return row;
     });
@@ -219,7 +224,9 @@
     }
     const factors = new Array(record.sliders).fill(1);
     const base = ranking.meanNdcg(blocks, factors, options);
-    $("sample-size").textContent = `a sample of ${blocks.length.toLocaleString("en")} of the queries`;
+    const size = blocks.length.toLocaleString("en");
+    $("sample-size").textContent =
+      blocks.length === table.total ? `all ${size} queries` : `a random sample of ${size} queries`;
     $("ndcg-name").textContent = options.k === null ? "NDCG" : `NDCG@${options.k}`;
 
     const select = $("sample-query");
@@ -240,7 +247,7 @@
       inputs.forEach((input, place) => {
         factors[place] = Number(input.value);
         const { weight } = record.terms[place];
-        const shown = weight === null ? `× ${factors[place].toFixed(2)}` : (weight * factors[place]).toPrecision(4);
+        const shown = weight === null ? `× ${factors[place].toFixed(2)}` : (weight * factors[place]).toPrecision(4).replace("-", "−");
         input.parentElement.querySelector("output").textContent = shown;
         input.setAttribute("aria-valuetext", shown);
       });

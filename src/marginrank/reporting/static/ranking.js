@@ -76,10 +76,10 @@ const ranking = (() => {
   }
 
   /**
-   * Contributions to the score of one document minus another, largest first. The last one, without
-   * a place, holds all other features: the contributions add up to the difference.
+   * Contributions to the score of one document minus another: the largest, then one without a place
+   * for all others. They add up to the difference.
    */
-  function explain(block, document, other) {
+  function explain(block, document, other, most = 12) {
     const difference = block.scores[document] - block.scores[other];
     const parts = block.columns
       .map((place, k) => ({
@@ -90,12 +90,12 @@ const ranking = (() => {
       }))
       .filter((part) => part.difference !== 0)
       .sort((a, b) => Math.abs(b.difference) - Math.abs(a.difference));
-    const rest = difference - parts.reduce((sum, part) => sum + part.difference, 0);
+    const shown = parts.slice(0, most);
+    const rest = difference - shown.reduce((sum, part) => sum + part.difference, 0);
+    const others = block.others + parts.length - shown.length;
     const isRounding = Math.abs(rest) <= 1e-9 * Math.max(Math.abs(difference), 1);
-    return {
-      difference,
-      parts: block.others > 0 || !isRounding ? [...parts, { place: null, difference: rest }] : parts,
-    };
+    if (others > 0 || !isRounding) shown.push({ place: null, others, difference: rest });
+    return { difference, parts: shown };
   }
 
   /** Two documents in the wrong order: the pair whose scores are furthest apart, or null. */
