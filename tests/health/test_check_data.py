@@ -287,6 +287,22 @@ def test_a_store_larger_than_memory(tmp_path):
     assert check_data(open_stored(tmp_path / "s")) == check_data(data)
 
 
+@each("factor", [1e300, 1e-300, np.array([1e200, 1.0, 1e-200, 1.0, 1.0, 1.0, 1.0, 1.0]), np.nan])
+@pytest.mark.filterwarnings("error")
+def test_numbers_whose_squares_overflow_and_nothing_but_missing_values(factor):
+    X, y, qid = problem()
+    found = codes(RankingData(X * factor, y, qid, allow_nan=True))
+    assert found <= {"feature-scales", "constant-feature"}
+
+
+@pytest.mark.filterwarnings("error")
+def test_documents_without_any_value():
+    X, y, qid = problem()
+    empty = RankingData(sp.csr_array(X.shape), y, qid)
+    assert codes(empty, empty) == {"constant-feature"}
+    assert codes(RankingData(np.ones((1, 1)), [1.0])) == {"one-label", "constant-feature"}
+
+
 def test_wrong_arguments():
     X, y, qid = problem()
     data = RankingData(X, y, qid)

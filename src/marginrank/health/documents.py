@@ -16,6 +16,8 @@ SAMPLE_ENTRIES = 1 << 24  # most entries of X in a sample
 MOST_DOCUMENTS = 20_000  # most documents in a sample
 FEWEST_DOCUMENTS = 500  # fewest documents in a sample, even with many features
 
+LARGEST = 1e150  # of a difference
+
 
 class Block(NamedTuple):
     """Consecutive documents, query by query."""
@@ -74,3 +76,11 @@ def columns(X: Any, used: Integers) -> Any:
     """Return some columns as a dense array."""
     some = X[:, used]
     return some.toarray() if sp.issparse(some) else some
+
+
+def differences(X: Any, origin: Any) -> Any:
+    """Return X − origin within ±LARGEST, whose square is finite; zero for missing values."""
+    with np.errstate(over="ignore"):
+        apart = np.clip(X - origin, -LARGEST, LARGEST)
+    apart[np.isnan(X)] = 0.0
+    return apart

@@ -16,7 +16,7 @@ from scipy.spatial import cKDTree
 from marginrank._utils.feature_names import name_of
 from marginrank._utils.types import Floats, Integers
 from marginrank.data import RankingData
-from marginrank.health.documents import BLOCK_ENTRIES, blocks, columns
+from marginrank.health.documents import BLOCK_ENTRIES, blocks, columns, differences
 from marginrank.health.finding import Finding, findings_by_feature
 from marginrank.health.summary import FeatureSummary
 
@@ -134,12 +134,12 @@ def _compare(
     equal = np.ones(len(pairs), dtype=bool)
     sums, squares, products = np.zeros(used.size), np.zeros(used.size), np.zeros(len(pairs))
     at_low, at_high = np.zeros(used.size), np.zeros(used.size)
-    middle = 0.5 * (summary.low[used] + summary.high[used])
+    middle = 0.5 * summary.low[used] + 0.5 * summary.high[used]
     for values in _dense_columns(data, used):
         missing = np.isnan(values)
         at_low += np.count_nonzero(values == summary.low[used], axis=0)
         at_high += np.count_nonzero(values == summary.high[used], axis=0)
-        apart = np.where(missing, 0.0, values - middle)
+        apart = differences(values, middle)
         sums += apart.sum(axis=0)
         squares += np.einsum("ij,ij->j", apart, apart)
         products += np.einsum("ij,ij->j", apart[:, first], apart[:, second])
@@ -151,7 +151,7 @@ def _compare(
     informed = (n - np.maximum(at_low, at_high)) >= FEWEST_VALUES
     variance = np.maximum(squares / n - (sums / n) ** 2, 0.0)
     covariance = products / n - (sums[first] / n) * (sums[second] / n)
-    scale = np.sqrt(variance[first] * variance[second])
+    scale = np.sqrt(variance[first]) * np.sqrt(variance[second])
     correlation = np.divide(covariance, scale, out=np.zeros(len(pairs)), where=scale > 0)
     both = informed[first] & informed[second]
     return equal & both, np.where(both, np.clip(correlation, -1.0, 1.0), 0.0)

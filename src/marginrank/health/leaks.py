@@ -61,6 +61,6 @@ def _without_missing(X: Floats) -> Floats:
     if not missing.any():
         return X
     filled = X.copy()
-    low = np.nanmin(values)
+    low = np.min(values[~missing], initial=0.0)
     (filled.data if sp.issparse(X) else filled)[missing] = low - 1 - abs(low) * 1e-3
     return filled

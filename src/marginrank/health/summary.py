@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from marginrank._utils.types import Floats, Integers
 from marginrank.data import RankingData
-from marginrank.health.documents import blocks
+from marginrank.health.documents import blocks, differences
 
 SEED = 0x9E3779B97F4A7C15  # not a small number: noise in the data may have been drawn with one
 N_PROJECTIONS = 8  # random sums over documents, to find columns that resemble each other
@@ -86,8 +86,7 @@ def _typical(X: Floats) -> Floats:
 
 def _part(X: Floats, noise: Floats, shift: Floats) -> _Part:
     missing = np.isnan(X)
-    apart = X - shift
-    apart[missing] = 0.0
+    apart = differences(X, shift)
     return _Part(
         low=np.fmin.reduce(X, axis=0),
         high=np.fmax.reduce(X, axis=0),
@@ -106,7 +105,7 @@ def _sparse_part(X: Any, noise: Floats) -> _Part:
     entries, starts = np.diff(by_column.indptr), by_column.indptr[:-1]
     low, high = (_extremes(f, by_column.data, starts, entries, n_rows) for f in (np.fmin, np.fmax))
     missing = np.isnan(X.data)
-    values = np.where(missing, 0.0, X.data)
+    values = differences(X.data, 0.0)
     plain = sp.csr_array((values, X.indices, X.indptr), shape=X.shape)
     return _Part(
         low=low,
