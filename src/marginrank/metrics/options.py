@@ -7,19 +7,17 @@ import numbers
 from collections.abc import Callable
 from functools import wraps
 from math import isfinite
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from marginrank._utils.parameters import check_choice
-from marginrank._utils.types import Floats
+from marginrank._utils.types import Booleans, Floats
 from marginrank.metrics.ranking import Ranking
 
 Value = float | Any  # a float, or with per_query=True an array; Any avoids casts by users
 
-# Option of every metric that only evaluate_run passes: which documents a run has retrieved.
-RETRIEVED = "_retrieved"
 ROUNDING = 1e-12  # relative; the order of the rows may change values by this much
 
 
@@ -40,6 +38,11 @@ class RankingMetric(Protocol):
         **options: Any,
     ) -> Value:
         """Return the mean over queries, or with `per_query` one value per query."""
+
+    def of_retrieved(
+        self, y: ArrayLike, scores: ArrayLike, qid: ArrayLike, retrieved: Booleans, **options: Any
+    ) -> Floats:
+        """Return one value per query of a run, in which only the `retrieved` documents rank."""
 
 
 def ranking_metric(
@@ -82,9 +85,14 @@ def ranking_metric(
                 n_jobs,
                 ordinal=ordinal,
                 average_ties=ties == "average",
-                retrieved=options.pop(RETRIEVED, None),
             )
             return average(_fill(values_of(ranking, **options), no_relevant), per_query)
+
+        def of_retrieved(
+            y: ArrayLike, scores: ArrayLike, qid: ArrayLike, retrieved: Booleans, **options: Any
+        ) -> Floats:
+            ranking = Ranking.of(y, scores, qid, None, None, ordinal=ordinal, retrieved=retrieved)
+            return _fill(values_of(ranking, **options), 0.0 if conventions else "skip")
 
         shared = [*inspect.signature(RankingMetric.__call__).parameters.values()][1:]
         own = [*inspect.signature(values_of).parameters.values()][1:]
@@ -92,7 +100,8 @@ def ranking_metric(
             own += [*inspect.signature(_conventions).parameters.values()]
         signature = inspect.Signature([*shared[:4], *own, *shared[4:6]], return_annotation=Value)
         metric.__signature__ = signature  # type: ignore[attr-defined]
-        return metric
+        metric.of_retrieved = of_retrieved  # type: ignore[attr-defined]
+        return cast(RankingMetric, metric)
 
     return decorate
 

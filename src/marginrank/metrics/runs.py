@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from marginrank.metrics.cascade import err
 from marginrank.metrics.comparison import Comparison, compare_values
 from marginrank.metrics.cumulative_gain import ndcg
 from marginrank.metrics.names import Metric, get_metric, split_options
-from marginrank.metrics.options import RETRIEVED
+from marginrank.metrics.options import RankingMetric
 
 JUDGED = "judged"  # share of the first documents that are judged: judged@10
 DEFAULT_METRICS = ("ndcg@10", "average_precision", "reciprocal_rank", "recall@100", "judged@10")
@@ -224,8 +224,8 @@ def _values(documents: _ScoredDocuments, name: str, metric: Metric | None) -> Fl
 
 def _measure(metric: Metric, documents: _ScoredDocuments) -> Floats:
     _, qid, y, _, retrieved, scores = documents
-    values: Floats = metric(y, scores, qid=qid, per_query=True, **{RETRIEVED: retrieved})
-    return values
+    function, options = split_options(metric)
+    return cast(RankingMetric, function).of_retrieved(y, scores, qid, retrieved, **options)
 
 
 def _bounds(metric: Metric, documents: _ScoredDocuments, values: Floats) -> tuple[float, float]:
