@@ -172,5 +172,10 @@ def test_position_effects_have_one_line_per_context():
     assert [line.get_label() for line in ax.lines] == ["0", "1"]
     effect = model.position_effect_[1]
     np.testing.assert_allclose(ax.lines[1].get_ydata(), effect - effect[0])
+    FigureCanvasAgg(ax.figure).draw()
+    ends = [ax.transAxes.inverted().transform(ax.transData.transform(line.get_xydata()[-1]))[1]
+            for line in ax.lines]  # fmt: skip
+    heights = [label.xyann[1] for label in ax.texts]
+    np.testing.assert_allclose(heights, ends, atol=0.1)  # beside the ends, but apart
     with pytest.raises(ValueError, match="position_effect_"):
         plot_position_effect(RankSVM(C=0.1).fit(X, y, qid=qid))

@@ -60,6 +60,7 @@ def label_lines(ax: Any, lines: Sequence[Any]) -> None:
     """Write the label of each line to the right of the axes, without overlaps."""
     if not lines:
         return
+    ax.autoscale_view()  # transData has the limits of before otherwise
     to_fractions = ax.transData + ax.transAxes.inverted()
     ends = [to_fractions.transform(line.get_xydata()[-1])[1] for line in lines]
     gap = LINE_HEIGHT * LABEL_SIZE * ax.figure.dpi / 72 / ax.bbox.height
