@@ -51,7 +51,7 @@ test("factors change the scores by their terms", () => {
 });
 
 test("terms of additive models are stored", () => {
-  const own = block({ added: coded([10, 20, 30, 40, 50, 60]) });
+  const own = block({ added: coded([10, 20, 30, 40, 50, 60]), added_bytes: 8 });
   assert.equal(own.term(1, 1), 40);
   assert.equal(own.value(1, 1), 4);
 });

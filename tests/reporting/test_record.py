@@ -74,7 +74,7 @@ def test_terms_of_a_block_add_up_to_the_differences_of_scores(name, request):
         n, width = len(block["label"]), len(block["terms"])
         values = decoded(block, "values", f"<f{block['bytes']}").reshape(n, width)
         if "added" in block:
-            terms = decoded(block, "added").reshape(n, width)
+            terms = decoded(block, "added", f"<f{block['added_bytes']}").reshape(n, width)
         else:
             terms = values * np.array([record["terms"][k]["weight"] for k in block["terms"]])
         sums, scores = terms.sum(axis=1), decoded(block)

@@ -26,14 +26,16 @@ TOP = 10  # documents of each ranking
 MOST_RELEVANT = 3  # documents with the highest labels, wherever they are ranked
 MOST_SLIDERS = 12
 
-MOST_BYTES = 1_480_000  # most bytes of ids and blocks
-SHARES = (1.0, 0.85, 0.7, 0.55, 0.4, 0.25, 0.1, 0.02)  # shares of the usual sizes to try
+MOST_BYTES = 1_520_000  # most bytes of ids and blocks
+ATTEMPTS = 12  # to fit into these bytes, each with a smaller share of the sizes below
 TERM_BYTES = 700_000
 TITLE_BYTES = 250_000
 ID_BYTES = 80_000
 SAMPLE_BYTES = 450_000
 LONGEST_TITLE, SHORTEST_TITLE = 120, 12
 MOST_TERMS = 40  # most terms of a block
+MOST_PROMINENT = 50  # queries of each kind that the page lists first
+PROMINENCE = 4  # how many times as many terms their blocks have
 BASE64 = 4 / 3
 
 
@@ -115,12 +117,16 @@ def query_section(
     listed, order = _listed(change, rng)
     documents = _Documents.of(rankings, is_judged)
     table = _table(rankings, listed, values, baseline, documents)
-    for share in SHARES:
+    prominent = _prominent(listed, values, change)
+    share = 1.0
+    for _ in range(ATTEMPTS):
         blocks = _Blocks(rankings, documents, terms, list(sliders), share)
-        made = list(blocks.of(listed, order))
+        made = list(blocks.of(listed, order, prominent))
         table["id"] = _ids(rankings, listed, share)
-        if n_bytes([made, table["id"]]) <= MOST_BYTES:
+        size = n_bytes([made, table["id"]])
+        if size <= MOST_BYTES:
             break
+        share *= 0.98 * MOST_BYTES / size
     return QuerySection(table, made, blocks.mentioned)
 
 
@@ -133,6 +139,15 @@ def _listed(change: Floats, rng: np.random.Generator) -> tuple[Integers, Integer
     ends = np.concatenate([by_change[:MOST_EXTREMES], by_change[-MOST_EXTREMES:]])
     drawn = rng.permutation(n)[: MOST_QUERIES - ends.size]
     return np.union1d(ends, drawn), drawn
+
+
+def _prominent(listed: Integers, values: Floats, change: Floats) -> set[int]:
+    """Return the worst and the most changed queries."""
+    ends = [
+        listed[np.argsort(np.nan_to_num(by[listed]), kind="stable")[:MOST_PROMINENT]]
+        for by in (values, change, -change)
+    ]
+    return set(np.concatenate(ends).tolist())
 
 
 def _table(
@@ -181,7 +196,9 @@ class _Blocks:
         self.mentioned: list[int] = list(sliders)
         self._places = {term: place for place, term in enumerate(sliders)}
 
-    def of(self, listed: Integers, order: Integers) -> Iterator[dict[str, Any]]:
+    def of(
+        self, listed: Integers, order: Integers, prominent: set[int]
+    ) -> Iterator[dict[str, Any]]:
         """Yield the block of each listed query."""
         documents = self._documents
         in_sample = set() if self._terms is None else self._sample(order)
@@ -190,13 +207,14 @@ class _Blocks:
             for query in listed.tolist()
         ]
         chosen = np.concatenate(shown)
-        n_terms = self._number_of_terms(sum(map(len, shown)))
+        weight = [PROMINENCE if query in prominent else 1 for query in listed.tolist()]
+        n_terms = self._number_of_terms(sum(map(int.__mul__, weight, map(len, shown))))
         title = int(np.clip(self._share * TITLE_BYTES / chosen.size, SHORTEST_TITLE, LONGEST_TITLE))
         whole = None
         if self._terms is not None and self._terms.weights is None:
             whole = self._terms.of_rows(rows_of(self._data, chosen))  # faster than query by query
         at = 0
-        for query, own in zip(listed.tolist(), shown, strict=True):
+        for query, own, times in zip(listed.tolist(), shown, weight, strict=True):
             table = None
             if whole is not None:
                 table = TermTable(
@@ -210,17 +228,17 @@ class _Blocks:
             yield {
                 **self._described(own, int(documents.offsets[query]), title),
                 "full": query in in_sample,
-                **self._encoded(table, n_terms, is_full=query in in_sample),
+                **self._encoded(table, int(times * n_terms), is_full=query in in_sample),
             }
 
-    def _entry_bytes(self) -> float:
-        """Return the bytes of one term of one document."""
+    def _entry_bytes(self, width: int) -> float:
+        """Return the bytes of one term of one document; terms that are stored have this width."""
         is_linear = self._terms is not None and self._terms.weights is not None
-        return BASE64 * (self._data.X.dtype.itemsize if is_linear else 4 + 8)
+        return BASE64 * (self._data.X.dtype.itemsize if is_linear else 4 + width)
 
     def _sample(self, order: Integers) -> set[int]:
         """Return the queries whose documents are all in the report."""
-        per_document = self._entry_bytes() * max(self._sliders.size, 1) + 24 + SHORTEST_TITLE
+        per_document = self._entry_bytes(8) * max(self._sliders.size, 1) + 24 + SHORTEST_TITLE
         left, sample = self._share * SAMPLE_BYTES, set()
         sizes = np.diff(self._documents.offsets)
         for query in order.tolist():
@@ -230,11 +248,11 @@ class _Blocks:
                 left -= needed
         return sample
 
-    def _number_of_terms(self, n_documents: int) -> int:
+    def _number_of_terms(self, n_documents: int) -> float:
         if self._terms is None:
-            return 0
-        fitting = self._share * TERM_BYTES / (self._entry_bytes() * max(n_documents, 1))
-        return int(np.clip(fitting, 1, MOST_TERMS))
+            return 0.0
+        fitting = self._share * TERM_BYTES / (self._entry_bytes(4) * max(n_documents, 1))
+        return min(max(fitting, 1.0), float(MOST_TERMS))
 
     def _described(self, own: Integers, first: int, title: int) -> dict[str, Any]:
         documents = self._documents
@@ -264,15 +282,18 @@ class _Blocks:
             kept = np.concatenate([sliders, kept[~np.isin(kept, sliders)]])[
                 : max(n_terms, sliders.size)
             ]
-        block = {
+        block: dict[str, Any] = {
             "terms": [self._place(int(table.columns[k])) for k in kept],
             "others": int(np.count_nonzero(spread)) - int(np.count_nonzero(spread[kept])),
         }
         values = np.ascontiguousarray(table.values[:, kept])
         if self._terms is not None and self._terms.weights is not None:
             return {**block, "values": _encode(values), "bytes": values.dtype.itemsize}
-        added = _encode(np.ascontiguousarray(table.terms[:, kept]))
-        return {**block, "values": _encode(values.astype(np.float32)), "bytes": 4, "added": added}
+        # A sum of all terms needs every digit; otherwise the sum of the others is the rest.
+        width = 8 if is_full or block["others"] == 0 else 4
+        added = np.ascontiguousarray(table.terms[:, kept]).astype(f"f{width}")
+        block |= {"added": _encode(added), "added_bytes": width}
+        return {**block, "values": _encode(values.astype(np.float32)), "bytes": 4}
 
     def _place(self, term: int) -> int:
         if term not in self._places:

@@ -41,7 +41,7 @@ from marginrank.reporting.terms import Terms, terms_of
 from marginrank.reporting.text import cut, n_bytes
 
 FORMAT, VERSION = "marginrank-report", 1
-MOST_WEIGHT_BYTES = 100_000  # most bytes of weights that the page can copy
+MOST_WEIGHT_BYTES = 60_000  # most bytes of weights that the page can copy
 LONGEST_NAME = 120  # bytes of a feature name in explanations
 MOST_LABELS = 20
 

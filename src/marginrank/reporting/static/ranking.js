@@ -24,7 +24,7 @@ const ranking = (() => {
     const scores = decode(block.score, 8);
     const columns = block.terms ?? [];
     const values = columns.length ? decode(block.values, block.bytes) : [];
-    const added = block.added ? decode(block.added, 8) : null;
+    const added = block.added ? decode(block.added, block.added_bytes) : null;
     const term = (document, k) => {
       const at = document * columns.length + k;
       return added ? added[at] : terms[columns[k]].weight * values[at];
