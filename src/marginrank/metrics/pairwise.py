@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from marginrank._utils.parameters import check_choice
 from marginrank._utils.types import Floats
-from marginrank.data.queries import Queries
 from marginrank.data.validation import check_weights
 from marginrank.metrics.options import Value, average, ranking_metric, ratio
 from marginrank.metrics.ranking import Ranking
@@ -135,20 +136,20 @@ class _Pairs:
     """Sums per query of the weights of pairs of documents with different labels."""
 
     def __init__(self, ranking: Ranking, sample_weight: ArrayLike | None = None) -> None:
-        labels = ranking.best_first(ranking.labels)
+        queries, size = ranking.judgments.queries, ranking.labels.size
         factors = None
         if sample_weight is not None:
             meaning = "one weight per document"
-            checked = check_weights(sample_weight, "sample_weight", labels.size, meaning)
+            checked = check_weights(sample_weight, "sample_weight", size, meaning)
             weight = ranking.best_first(ranking.documents.grouped(checked))
             factors = document_weights(weight, weight)
         self._ties = ranking.ties
         self._pair_set = LevelPairs(
-            n_rows=labels.size,
+            n_rows=size,
             query_weight=np.ones(ranking.offsets.size - 1),
             margins=None,
             threads=ranking.threads,
-            queries=Queries.from_labels(labels, ranking.offsets, None, ranking.threads),
+            queries=replace(queries, level=ranking.best_first(queries.level)),
             factors=factors,
         )
         self.total = self._pair_set.weight_by_query

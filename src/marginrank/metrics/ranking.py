@@ -9,11 +9,48 @@ from numpy.typing import ArrayLike, NDArray
 from marginrank import _core
 from marginrank._utils.threads import cached_property, effective_threads
 from marginrank._utils.types import Booleans, Floats, Integers
-from marginrank.data.queries import Documents, group_rows
+from marginrank.data.queries import Documents, Queries, group_rows
 from marginrank.data.validation import check_labels, check_vector, from_device
 
 LOWEST = np.finfo(np.float64).min  # score of documents that were not retrieved
-Scalar = TypeVar("Scalar", np.float64, np.int64)
+Scalar = TypeVar("Scalar", np.float64, np.int64, np.int32)
+
+
+@dataclass(frozen=True)
+class Judgments:
+    """Labels grouped by query, checked once for all rankings of the same documents.
+
+    Every metric takes them as `y`.
+    """
+
+    labels: Floats
+    documents: Documents
+    threads: int
+
+    @classmethod
+    def of(
+        cls,
+        y: ArrayLike,
+        qid: ArrayLike | None,
+        group: ArrayLike | None,
+        n_jobs: int | None,
+        *,
+        n: int,
+        ordinal: bool = False,
+    ) -> "Judgments":
+        """Return the labels of n documents; with `ordinal`, large integers may become ranks."""
+        label = "one label per document"
+        labels = check_labels(y, n) if ordinal else check_vector(y, "y", n, label)
+        if n == 0:
+            documents = Documents(np.zeros(1, dtype=np.int64), None)
+        else:
+            documents, _ = group_rows(n, qid, group)
+        return cls(documents.grouped(labels), documents, effective_threads(n_jobs))
+
+    @cached_property
+    def queries(self) -> Queries:
+        """The queries with the levels of their labels."""
+        return Queries.from_labels(self.labels, self.documents.offsets, None, self.threads)
 
 
 @dataclass(frozen=True)
@@ -25,17 +62,15 @@ class Ranking:
     were not retrieved come last. They count in the ideal ranking, but not at their rank.
     """
 
-    labels: Floats
+    judgments: Judgments
     scores: Floats
-    documents: Documents
-    threads: int
     average_ties: bool  # whether a metric is the expectation over all orders of ties
     found: Booleans  # whether a document was retrieved
 
     @classmethod
     def of(
         cls,
-        y: ArrayLike,
+        y: ArrayLike | Judgments,
         scores: ArrayLike,
         qid: ArrayLike | None,
         group: ArrayLike | None,
@@ -47,24 +82,32 @@ class Ranking:
     ) -> "Ranking":
         """Return the ranking; with `ordinal`, large integer labels may become their ranks.
 
-        `retrieved` is a mask of the documents that have a rank; all by default.
+        If `y` are judgments, the other arguments about queries and labels are not used. `retrieved`
+        is a mask of the documents that have a rank; all by default.
         """
-        y, scores, qid, group = map(from_device, (y, scores, qid, group))
-        threads = effective_threads(n_jobs)
+        scores = from_device(scores)
         n = np.shape(scores)[0] if np.ndim(scores) else 0
         s = check_vector(scores, "scores", n, "one score per document")
         found: Booleans = np.ones(n, dtype=np.bool_) if retrieved is None else retrieved
         s = np.where(found, s, LOWEST)
-        _check_lengths(y, n)
-        label = "one label per document"
-        labels = check_labels(y, n) if ordinal else check_vector(y, "y", n, label)
-        if n == 0:
-            documents = Documents(np.zeros(1, dtype=np.int64), None)
-        else:
-            documents, _ = group_rows(n, qid, group)
-            labels, s = documents.grouped(labels), documents.grouped(s)
-            found = documents.grouped(found)
-        return cls(labels, s, documents, threads, average_ties, found)
+        if not isinstance(y, Judgments):
+            y, qid, group = map(from_device, (y, qid, group))
+            _check_lengths(y, n)
+            y = Judgments.of(y, qid, group, n_jobs, n=n, ordinal=ordinal)
+        documents = y.documents
+        return cls(y, documents.grouped(s), average_ties, documents.grouped(found))
+
+    @property
+    def labels(self) -> Floats:
+        return self.judgments.labels
+
+    @property
+    def documents(self) -> Documents:
+        return self.judgments.documents
+
+    @property
+    def threads(self) -> int:
+        return self.judgments.threads
 
     @property
     def offsets(self) -> Integers:

@@ -10,7 +10,8 @@ from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Integers
 from marginrank.data.ranking_data import RankingData
 from marginrank.metrics.comparison import Comparison, compare_values
-from marginrank.metrics.names import Metric, metric_name, order_free
+from marginrank.metrics.names import METRICS, Metric, metric_name, order_free, split_options
+from marginrank.metrics.ranking import Judgments
 from marginrank.metrics.scorers import metric_of
 from marginrank.selection.folds import Fold, has_pairs
 from marginrank.selection.learner import PathLearner
@@ -56,7 +57,8 @@ class SplitScorer:
         self._threads = effective_threads(n_jobs)
         self._learner = learner
         self.parts = [split.train for split in splits]
-        self._tests = [_test_documents(k, split) for k, split in enumerate(splits)]
+        is_own = split_options(found)[0] in METRICS.values()
+        self._tests = [_test_documents(k, split, is_own) for k, split in enumerate(splits)]
 
     def score(self, k: int, model: Any) -> float:
         """Return the metric of a model on the test documents of split k.
@@ -99,12 +101,15 @@ class SplitScorer:
 class _TestDocuments(NamedTuple):
     data: RankingData
     rows: Integers | None
-    y: NDArray[Any]
+    y: NDArray[Any] | Judgments
     qid: Integers
 
 
-def _test_documents(k: int, split: Split) -> _TestDocuments | None:
-    """Return the test documents of split k, or None if they have no pairs."""
+def _test_documents(k: int, split: Split, is_own: bool) -> _TestDocuments | None:
+    """Return the test documents of split k, or None if they have no pairs.
+
+    `is_own` tells that the metric is one of marginrank.metrics, which take labels as judgments.
+    """
     _, data, rows = split
     if data is None:
         return None
@@ -112,4 +117,8 @@ def _test_documents(k: int, split: Split) -> _TestDocuments | None:
     if rows is not None:
         # The test rows of the only query count as a query of their own.
         y, qid = y[rows], qid[rows] if data.n_queries > 1 else np.full(rows.size, k)
-    return _TestDocuments(data, rows, y, qid) if has_pairs(y, qid) else None
+    if not has_pairs(y, qid):
+        return None
+    if is_own and y.dtype == np.float64:  # what integers become depends on the metric
+        return _TestDocuments(data, rows, Judgments.of(y, qid, None, None, n=y.size), qid)
+    return _TestDocuments(data, rows, y, qid)
