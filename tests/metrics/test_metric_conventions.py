@@ -7,6 +7,7 @@ from helpers.tables import each
 
 from marginrank import metrics
 from marginrank.metrics.names import METRICS
+from marginrank.metrics.ranking import Judgments
 
 ALL = [
     ("ndcg", {}),
@@ -55,6 +56,19 @@ def test_rows_may_come_in_any_order(data, name, options):
         shuffled = np.random.default_rng(seed).permutation(y.size)
         again = metric(y[shuffled], scores[shuffled], qid=qid[shuffled], **options)
         assert again == pytest.approx(value, rel=1e-14)
+
+
+@every_metric
+def test_labels_may_be_prepared_for_many_scores(data, name, options):
+    metric, (y, _, qid) = getattr(metrics, name), data
+    for q in (qid, qid[::-1] % 3):  # also with the rows of a query apart
+        judgments = Judgments.of(y, q, None, None, n=y.size)
+        for seed in range(2):
+            scores = np.random.default_rng(seed).normal(size=y.size).round(1)
+            for per_query in (False, True):
+                expected = metric(y, scores, qid=q, per_query=per_query, **options)
+                found = metric(judgments, scores, per_query=per_query, **options)
+                np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize(("name", "options"), TIE_FREE)

@@ -11,7 +11,7 @@ from marginrank.objective.losses import LOSSES
 from marginrank.solvers.smooth import preconditioner, shared_hessian
 from marginrank.solvers.smooth.newton import newton
 from marginrank.solvers.smooth.newton_paths import newton_paths
-from marginrank.solvers.smooth.shared_hessian import HessianGroup
+from marginrank.solvers.smooth.shared_hessian import HessianGroup, SharedHessian
 from marginrank.solvers.smooth.tron import tron
 
 RIDGES = 2.0 ** -np.arange(-6.0, 12.0, 3.0)
@@ -288,3 +288,33 @@ def test_a_shared_hessian_saves_passes():
     n_found = len(list(newton_paths(reference, problems, ridges, groups=groups_of(reference, 5))))
     assert n_found == 60
     assert reference.sweeps - before < n_found * 60 / 8
+
+
+def test_a_shared_hessian_is_renewed_by_cost_and_after_a_poor_step():
+    reference = objective_of(data_of("sampled"))
+    hessian = SharedHessian(reference, groups_of(reference, 3), 0)
+    n, before = reference.n_features, reference.sweeps
+
+    def is_renewed(w):
+        seen = reference.sweeps
+        hessian.refresh([np.full(n, w)])
+        return reference.sweeps > seen
+
+    assert is_renewed(0.0) and reference.sweeps > before
+    assert not is_renewed(1.0)
+    hessian.count(1)  # no Hessian would save the only product of a direction
+    assert not is_renewed(1.0)
+    hessian.count(20)
+    assert is_renewed(1.0) and not is_renewed(2.0)
+    hessian.expire()
+    assert is_renewed(2.0)
+
+
+def test_problems_with_the_same_shares_have_one_preconditioner(few_documents):
+    reference = objective_of(data_of("queries"))
+    groups = groups_of(reference, 3)
+    same = [group._replace(shares=np.ones(3)) for group in groups]
+    for some, n_different in ((groups, 3), (same, 1)):
+        hessian = SharedHessian(reference, some, 0)
+        hessian.refresh([np.zeros(reference.n_features)])
+        assert len({id(hessian.of(k, 1.0)) for k in range(3)}) == n_different

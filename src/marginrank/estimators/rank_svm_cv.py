@@ -65,7 +65,7 @@ class RankSVMCV(SearchRanker, LinearRanker):
         Device to compute on; None is the native kernels. All values of C and all folds are columns
         of one product with X there. See docs/how_to/gpu.md.
     tol : float, default=1e-6
-        Relative distance of the last fit to its optimum. The fits to folds stop at 1e-5 or at
+        Relative distance of the last fit to its optimum. The fits to folds stop at 1e-4 or at
         `tol`, whichever is larger: closer fits would not change the selection.
     verbose : int, default=0
         If positive, print one line per fit to a fold, and one per iteration of the last fit.

@@ -36,6 +36,7 @@ from marginrank.solvers import find_solver
 from marginrank.solvers.result import SolverResult
 from marginrank.solvers.smooth.newton import newton
 from marginrank.solvers.smooth.newton_paths import PathSolution, newton_paths
+from marginrank.solvers.smooth.preconditioner import FEW_FEATURES
 from marginrank.solvers.smooth.shared_hessian import HessianGroup
 
 # Ends of the grid of C, in octaves from the C at which loss and regularizer have equal curvature.
@@ -51,7 +52,7 @@ CHUNK_ENTRIES = 1 << 22  # entries of X that are copied at a time to compute a s
 class LinearLearner(PathLearner):
     """Linear models along C; a model is its weights."""
 
-    search_tol = 1e-3  # closer fits change scores by far less than their standard errors
+    search_tol = 1e-4  # closer fits change scores by far less than their standard errors
     n_points = 21
 
     def fit_paths(
@@ -225,13 +226,17 @@ class SharedProblems:
         own = [float(np.sum(self._weighted(k, 1.0).weights)) for k in parts]
         of_whole = [float(np.sum(whole.weights[~without])) for without in left_out]
         factors = np.divide(own, of_whole)
+        # With many features, factorizing a Hessian for each part costs more than it saves: all
+        # parts share one.
+        is_shared = self._reference.n_features > FEW_FEATURES
         groups = []
         for g, absent in enumerate(patterns.T):
             pairs = whole.without(np.ravel(group) != g)
             if pairs.has_weight and not absent.all():
                 fraction = pairs.n_active_documents / pairs.n_documents
                 objective = replace(self._reference.on(pairs=pairs), fraction=fraction)
-                groups.append(HessianGroup(objective, np.where(absent, 0.0, factors)))
+                shares = np.ones(len(parts)) if is_shared else np.where(absent, 0.0, factors)
+                groups.append(HessianGroup(objective, shares))
         return groups
 
     def _apart(

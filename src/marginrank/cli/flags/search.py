@@ -73,7 +73,7 @@ class SearchOptions(Flags):
     monotonic_cst: str | None = _shared("monotonic_cst")
     solver: str = _shared("solver")
     tol: float = _shared(
-        "tol", "; candidates use at least 1e-5, additive candidates at least 1e-3."
+        "tol", "; candidates use at least 1e-4, additive candidates at least 1e-3."
     )
     max_iter: int = _shared("max_iter")
     points: int | None = count(

@@ -114,7 +114,9 @@ def _round(walkers: Sequence["_Walker"], hessian: SharedHessian) -> Iterator[Pat
         [walker.accuracy for walker in walkers],
         hessian.most_products,
     )
-    hessian.count(max(direction.n_products for direction in directions))
+    # A proof takes about as many products with any Hessian.
+    steps = [d for w, d in zip(walkers, directions, strict=True) if not w.is_proving]
+    hessian.count(max((direction.n_products for direction in steps), default=0))
     proven, moving = [], []
     for walker, direction in zip(walkers, directions, strict=True):
         if walker.is_proven(direction):
@@ -176,7 +178,7 @@ class _Walker:
         self._rounds = 0
         self._n_poor = 0
         self._progress = Progress(point.objective, None)
-        self._may_stop = False  # whether the next direction must prove that little is left to gain
+        self.is_proving = False  # whether the next direction must prove that little is left to gain
 
     @property
     def preconditioner(self) -> Preconditioner:
@@ -185,7 +187,7 @@ class _Walker:
     @property
     def accuracy(self) -> Accuracy:
         """The accuracy of the next direction."""
-        if self._may_stop:
+        if self.is_proving:
             return Accuracy(0.0, PROOF_TOL * self._allowed, is_proven=True)
         return Accuracy(STEP_TOL, CG_TOL * self._allowed, is_proven=False)
 
@@ -198,7 +200,7 @@ class _Walker:
 
         Updates the estimate.
         """
-        if not self._may_stop:
+        if not self.is_proving:
             return False
         return self._is_close(direction.decrement + direction.bound)
 
@@ -207,9 +209,15 @@ class _Walker:
 
         Updates the number of poor rounds.
         """
-        is_undecided = self._may_stop and direction.bound > PROOF_TOL * self._allowed
-        self._n_poor += is_undecided
+        is_undecided = self.is_proving and direction.bound > PROOF_TOL * self._allowed
+        self._count_poor(is_undecided)
         return is_undecided
+
+    def _count_poor(self, is_poor: bool) -> None:
+        # A poor step shows that the Hessian is out of date. Sets: the number of poor rounds.
+        if is_poor:
+            self._n_poor += 1
+            self._hessian.expire()
 
     def _is_close(self, bound: float) -> bool:
         # `bound` is on the decrease of the quadratic model. Updates the estimate.
@@ -231,7 +239,7 @@ class _Walker:
 
     def step(self, direction: PathDirection) -> None:
         self._rounds += 1
-        self._may_stop = False
+        self.is_proving = False
         self._direction = direction
         # Conjugate gradients show how much the preconditioner misses.
         if direction.first > 0.0:
@@ -249,10 +257,10 @@ class _Walker:
             return
         left = self._left()
         self._progress.record(self.point, left, self._direction.n_products)
-        self._n_poor += not left <= POOR * CAUTION * self._direction.decrement
+        self._count_poor(not left <= POOR * CAUTION * self._direction.decrement)
         step = self._step
         yield from self.check()
-        if self.is_slow and not self._may_stop and self._step == step and not self.is_done:
+        if self.is_slow and not self.is_proving and self._step == step and not self.is_done:
             yield self.solve_alone()
 
     @property
@@ -278,7 +286,7 @@ class _Walker:
             elif KEPT[0] <= self._kept <= KEPT[1] and self._left() <= self._allowed:
                 stop = StopReason.ESTIMATED
                 if not self._is_confirmed():
-                    self._may_stop = True
+                    self.is_proving = True
                     return
             else:
                 return

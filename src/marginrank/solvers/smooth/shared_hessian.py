@@ -21,6 +21,7 @@ from marginrank.solvers.smooth.preconditioner import (
 FEWEST_DOCUMENTS = 1024  # with fewer, each problem's own Hessian costs next to nothing
 FEWEST_PRODUCTS = 16  # products that conjugate gradients may take, however cheap a Hessian is
 GOOD = 1  # product for one direction, the fewest possible
+OTHERS = 0.25  # cost of each further problem in a product, relative to the first one
 
 
 class HessianGroup(NamedTuple):
@@ -38,8 +39,9 @@ class SharedHessian:
     documents are many, the Hessian of a sample serves all problems.
 
     With many features there is no Hessian at first: as long as the ridge dominates, conjugate
-    gradients do not need it. It is made, and renewed, once the products without a new one have cost
-    as much as a Hessian. So the total cost is at most about twice the cost of the best schedule.
+    gradients do not need it. It is made, and renewed, once the products of steps without a new one
+    have cost as much as a Hessian. So the total cost is at most about twice the cost of the best
+    schedule. A poor step also renews it.
     """
 
     def __init__(self, reference: Objective, groups: Sequence[HessianGroup], seed: int) -> None:
@@ -49,10 +51,11 @@ class SharedHessian:
         self.is_available = n <= HESSIAN_FEATURES and reference.n_active_documents >= fewest
         sample = stand_ins(reference, seed)
         share = sum(part.fraction for part in sample) if sample else 1.0
-        self._cost = share * (1.0 + n / 8)  # cost of the Hessians in sweeps
+        self._cost = share * (1.0 + n / 8)  # in sweeps: products for one problem
+        self._cost_of_product = 1.0 + OTHERS * (groups[0].shares.size - 1)
         self._n_features = n
         # With few features it costs less than finding out that it is needed.
-        self._n_products = self._cost if n <= FEW_FEATURES else 0.0
+        self._n_products = np.inf if n <= FEW_FEATURES else 0.0  # weighted by cost
         self._made_at: Floats | None = None
         self._source = _Sample(sample) if sample else _Groups(groups)
         self._factors: dict[tuple[int, float], Preconditioner] = {}
@@ -63,8 +66,12 @@ class SharedHessian:
         return max(FEWEST_PRODUCTS, int(self._cost))
 
     def count(self, n_products: int) -> None:
-        """Count the products of one round."""
-        self._n_products += max(n_products - GOOD, 0)
+        """Count the products for the steps of one round."""
+        self._n_products += self._cost_of_product * max(n_products - GOOD, 0)
+
+    def expire(self) -> None:
+        """Renew the Hessians before the next round."""
+        self._n_products = np.inf
 
     def refresh(self, ws: Sequence[Floats]) -> None:
         """Renew the Hessians at the mean of the weights of all problems, if that pays."""
@@ -108,26 +115,29 @@ class _Sample:
 
 
 class _Groups:
-    """Groups of queries; each problem contains some of the groups."""
+    """Groups of queries, of which each problem has some."""
 
     def __init__(self, groups: Sequence[HessianGroup]) -> None:
-        self._groups = groups
+        self._objectives = [group.objective.with_ridge(0.0) for group in groups]
+        shares = np.array([group.shares for group in groups])
+        # One row per different Hessian.
+        columns, self._number_of = np.unique(shares, axis=1, return_inverse=True)
+        self._shares = columns.T
         self._hessians: list[Floats] = []
 
     def renew(self, w: Floats) -> bool:
-        self._hessians = []
-        for group in self._groups:
-            point = group.objective.with_ridge(0.0).at(w)
-            self._hessians.append(point.hessian())
-            check_overflow(self._hessians[-1], group.objective)
+        self._hessians = [np.zeros((w.size, w.size)) for _ in self._shares]
+        for group, objective in enumerate(self._objectives):
+            of_group = objective.at(w).hessian()
+            check_overflow(of_group, objective)
+            for shares, hessian in zip(self._shares, self._hessians, strict=True):
+                if shares[group] > 0.0:
+                    hessian += shares[group] * of_group
         return True
 
     def shared_by(self, problem: int) -> int:
-        return problem
+        return int(np.ravel(self._number_of)[problem])
 
     def hessians(self, problem: int) -> list[Floats]:
-        if not self._hessians:
-            return []
-        shares = [group.shares[problem] for group in self._groups]
-        parts = zip(shares, self._hessians, strict=True)
-        return [sum(share * hessian for share, hessian in parts if share > 0.0)]
+        number = self.shared_by(problem)
+        return self._hessians[number : number + 1]
