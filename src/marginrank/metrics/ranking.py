@@ -90,23 +90,28 @@ class Ranking:
         s = check_vector(scores, "scores", n, "one score per document")
         found: Booleans = np.ones(n, dtype=np.bool_) if retrieved is None else retrieved
         s = np.where(found, s, LOWEST)
-        if not isinstance(y, Judgments):
-            y, qid, group = map(from_device, (y, qid, group))
-            _check_lengths(y, n)
-            y = Judgments.of(y, qid, group, n_jobs, n=n, ordinal=ordinal)
-        documents = y.documents
-        return cls(y, documents.grouped(s), average_ties, documents.grouped(found))
+        if isinstance(y, Judgments):
+            judgments = y
+        else:
+            labels, qid, group = map(from_device, (y, qid, group))
+            _check_lengths(labels, n)
+            judgments = Judgments.of(labels, qid, group, n_jobs, n=n, ordinal=ordinal)
+        documents = judgments.documents
+        return cls(judgments, documents.grouped(s), average_ties, documents.grouped(found))
 
     @property
     def labels(self) -> Floats:
+        """The labels, grouped by query."""
         return self.judgments.labels
 
     @property
     def documents(self) -> Documents:
+        """The documents, grouped by query."""
         return self.judgments.documents
 
     @property
     def threads(self) -> int:
+        """Number of threads of the kernels."""
         return self.judgments.threads
 
     @property
