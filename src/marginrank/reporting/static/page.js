@@ -220,6 +220,7 @@
     const blocks = sample.map(blockOf);
     if (blocks.length === 0 || blocks.some((block) => block.label.some((y) => y < 0))) {
       $("what-if").hidden = true;
+      document.querySelector('nav a[href="#what-if"]').hidden = true;
       return;
     }
     const factors = new Array(record.sliders).fill(1);
