@@ -124,7 +124,8 @@ def run_here(words):
 
 def run_commands(text, where, path):
     """Run each line of a block."""
-    for command in text.replace("\\\n", "").splitlines():
+    for line in text.replace("\\\n", "").splitlines():
+        command = re.sub(r" +#.*", "", line)
         if not command.startswith(NOT_RUN):
             code, printed = run(command, path)
             assert code == 0, f"{where}: {command}\n{printed}"
