@@ -50,7 +50,7 @@ print(f"{model.n_pairs_:,} pairs, {model.stop_reason_.value}")
 # With ``--json``, the command also reports how much it read. Python and its libraries need 100 MB
 # of the limit, and the fit has 160 MB of buffers and samples. What is left keeps blocks of X.
 
-limits, read, kept, weights = np.array([320, 410, 500]), [], [], []
+limits, read, kept, weights = np.array([360, 450, 540]), [], [], []
 for limit in limits:
     options = f"--model {folder.name}/model.json -C 1e-4 --memory-limit {limit}MB --json"
     done = subprocess.run(
@@ -69,7 +69,7 @@ for limit in limits:
 print(all(np.array_equal(own, weights[0]) for own in weights))
 
 figure, ax = plt.subplots(figsize=(7.5, 3.8))
-ax.bar(limits, read, width=55)
+ax.bar(limits, read, width=50)
 for limit, amount, share in zip(limits, read, kept, strict=True):
     ax.annotate(
         f"{share:.0%} of X\nkept in memory",
