@@ -49,7 +49,8 @@ def test_monotone_curves(run, error_of, tmp_path, train_txt):
     assert np.all(np.diff(loaded.curves_[2].values) <= 0)
     sentence = error_of("train-additive", train_txt, "--model", path, "--monotonic-cst", "1:up")
     assert sentence == (
-        "--monotonic-cst '1:up' must give names or numbers of features +1 or -1, as bm25:+1."
+        "--monotonic-cst '1:up' must list names or numbers of features with +1 or -1, as in "
+        "bm25:+1."
     )
 
 

@@ -209,7 +209,7 @@ def test_a_budget_that_is_used_up(tune, monkeypatch):
             "--test-group is for text, but t.csv is a table; drop it.",
         ),
         ("--lam 1", "--lam is a flag of train and train-additive, not of tune."),
-        ("--metric ndcg@3,err", "--metric ndcg@3,err names 2 metrics; give one."),
+        ("--metric ndcg@3,err", "--metric ndcg@3,err names 2 metrics; pass one."),
     ],
 )
 def test_what_is_wrong_is_told_before_data_is_read(invoke, tmp_path, flags, sentence):

@@ -63,5 +63,5 @@ def test_features_of_runs_without_judgments():
 
 def test_ids_that_become_equal_as_text():
     for run in ({"q": {1: 0.5, "1": 0.7}}, {1: {"d": 0.5}, "1": {"d": 0.7}}):
-        with pytest.raises(ValueError, match="that are equal as text"):
+        with pytest.raises(ValueError, match=r"run: query '[q1]'"):
             as_run(run)

@@ -227,7 +227,7 @@ ERRORS = [
      ", or export to qdrant or vespa"),
     ("elasticsearch", fusion_model("rrf", rrf_constant=0.5), "rrf_constant=0.5 must be an integer"),
     ("opensearch", fusion_model("rrf", rrf_constant=0), "integer from 1 to 10000"),
-    ("weaviate", fusion_model("minmax", (0.2, 0.3, 0.5)), "3 signals, .* fuses exactly 2"),
+    ("weaviate", fusion_model("minmax", (0.2, 0.3, 0.5)), "3 signals, .* exactly 2"),
     ("opensearch", FusionModel("abcdef", np.full(6, 1 / 6)), "6 signals, but opensearch .* most 5"),
     ("solr", fusion_model("rrf"), "'solr' does not fuse results; export .* opensearch"),
     ("opensearch", fusion_model("rrf", query_features=(QueryFeature("n", 0, 1, (0.1, 0.1)),)),

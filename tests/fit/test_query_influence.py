@@ -174,7 +174,7 @@ def test_problems_without_standard_errors(options, message):
 
 def test_one_query_has_no_standard_error():
     model = RankSVM(C=0.1).fit(X, Y, group=[len(Y)])
-    with pytest.raises(ValueError, match="at least two with pairs"):
+    with pytest.raises(ValueError, match="at least two queries with pairs"):
         model.coef_stderr(X, Y, group=[len(Y)])
 
 
@@ -270,5 +270,5 @@ def test_long_queries_of_listed_pairs_are_not_split(monkeypatch):
     expected = np.sqrt(n_queries / (n_queries - 1) * np.sum(changes**2, axis=0))
     found = model.coef_stderr(X, qid=qid, pairs=pairs)
     np.testing.assert_allclose(found, expected, rtol=1e-6)
-    with pytest.raises(ValueError, match="at least two with pairs"):
+    with pytest.raises(ValueError, match="at least two queries with pairs"):
         RankSVM(C=C).fit(X, group=[100], pairs=pairs).coef_stderr(X, group=[100], pairs=pairs)

@@ -113,7 +113,7 @@ class ParameterError(ValueError):
 
 @contextmanager
 def calling(name: str, other: str) -> Iterator[None]:
-    """Name the parameter `other` instead of `name` in ParameterErrors of the block."""
+    """Rename the parameter `name` to `other` in each ParameterError that the block raises."""
     try:
         yield
     except ParameterError as error:

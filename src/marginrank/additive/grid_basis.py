@@ -193,7 +193,7 @@ def _used_nodes(axes: HatCodes, side: int, n_nodes: int) -> NDArray[np.bool_]:
 
 
 def scale_ratio(matrix: CurveMatrix, k: int, scale: Floats | None) -> float:
-    """Return (σ / τ)² of a feature, or 1 if it is categorical."""
+    """Return (σ / τ)² of a feature (see the module), or 1 if it is categorical."""
     if matrix.knots.categorical[k]:
         return 1.0
     sigma = 1.0 if scale is None else float(scale[k])

@@ -47,7 +47,7 @@ class TableLog:
     def entries(
         self, path: str, ending: str, bad: BadRows, progress: Progress | None
     ) -> Iterator[Entry]:
-        """Yield the session and the entry of each row."""
+        """Yield the session and the entry (see the class) of each row."""
         if ending == ".parquet":
             rows = self._parquet_rows(path)
         else:

@@ -47,7 +47,7 @@ class UbiLog:
     def entries(
         self, path: str, _: str, bad: BadRows, progress: Progress | None
     ) -> Iterator[Entry]:
-        """Yield the query_id and the entry of each query, click and impression."""
+        """Yield the query_id and the entry (see the class) of each query, click and impression."""
         name = source_name(path)
         for number, line in numbered_lines(path, progress):
             if not line.strip():

@@ -139,7 +139,8 @@ def _ask(client: Client, question: Callable[[], Awaitable[Any]]) -> Any:
             return _begin(client, question).result(timeout=PATIENCE)
         except TimeoutError as error:
             raise ClusterError(
-                f"The Dask scheduler has not answered for {PATIENCE:.0f} seconds; fit again."
+                f"The Dask scheduler has not answered for {PATIENCE:.0f} seconds; check that it "
+                "is running, then fit again."
             ) from error
 
 

@@ -104,7 +104,7 @@ def directions(chosen: Any) -> dict[Feature, int]:
             Wording(
                 "map names or column numbers to +1 or -1, as {'bm25': 1}, or have -1, 0 or +1 for "
                 "each feature.",
-                "give names or numbers of features +1 or -1, as bm25:+1.",
+                "list names or numbers of features with +1 or -1, as in bm25:+1.",
             ),
         ) from None
     if len(signs) < len(pairs):

@@ -244,7 +244,10 @@ def _as_dictionaries(values: Any, name: str, columns: Sequence[str]) -> ByDocume
             )
         own = dict(zip(map(str, documents), map(float, documents.values()), strict=True))
         if len(own) < len(documents) or str(query) in result:
-            raise ValueError(f"{name} has ids in query {query!r} that are equal as text.")
+            raise ValueError(
+                f"{name}: query {query!r} or one of its documents occurs twice, because ids are "
+                "compared as text (1 and '1' are equal); rename one."
+            )
         result[str(query)] = own
     _check_finite(result, name, columns[0])
     return result

@@ -91,8 +91,8 @@ class AdditiveRankSVM(BaseRanker):
         Categorical features: their names, their columns, or a boolean mask. Each value gets its
         own weight, as with one-hot encoding. Values that were not in the training data are treated
         as missing. Values are compared exactly, so use integers. Columns of a pandas frame with
-        dtype "category" are always categorical and may hold text; "from_dtype" adds no others, as
-        None does.
+        dtype "category" are always categorical and may hold text; with "from_dtype" or None, they
+        are the only ones.
     interactions : int, default=0
         Number of pairs of features with a joint function. The most promising pairs are selected
         one after the other; each function models what a sum of two curves cannot.

@@ -105,7 +105,7 @@ def _check_runs(model: FusionModel, to: str, target: FusionTarget) -> None:
     if not fewest <= len(model.signals) <= most:
         limit = f"exactly {most}" if fewest == most else f"at most {most}"
         raise ValueError(
-            f"the model has {len(model.signals)} signals, but {to} fuses {limit}; fit on fewer "
+            f"the model has {len(model.signals)} signals, but {to} supports {limit}; fit on fewer "
             "signals, or export to another target."
         )
     _check_constant(model, to, target)

@@ -59,7 +59,7 @@ _PLUGIN = Target(
     "ltr_plugin",
     precision="float32",
     missing="a query without a match",
-    limit=Limit(10_000, "a feature set of the plugin has at most 10,000 features"),
+    limit=Limit(10_000, "a feature set of the LTR plugin has at most 10,000 features"),
     lucene_scores=True,
 )
 _BY_INDEX: Any = {
@@ -166,7 +166,7 @@ def find_target(name: str) -> tuple[Target, str | None]:
 
 
 def find_fusion_target(to: str) -> FusionTarget:
-    """Return a target of fusion models; raise ValueError if there is none of that name."""
+    """Return the named target; raise ValueError if it does not support fusion models."""
     if to not in FUSION_TARGETS:
         raise ValueError(
             f"{to!r} does not fuse results; export the model to one of {', '.join(FUSION_TARGETS)}."

@@ -1,1 +1,1 @@
-"""From data and parameters to weights."""
+"""Fits: functions that compute the weights of a model from data and parameters."""

@@ -210,7 +210,7 @@ class _Evaluation(NamedTuple):
     estimate: float
 
     def within(self, tol: float) -> bool:
-        """Whether the estimated relative distance is at most tol."""
+        """Whether the estimated relative distance to the optimum is at most tol."""
         return self.estimate <= tol * self.objective
 
 

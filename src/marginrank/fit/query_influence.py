@@ -99,8 +99,8 @@ class FittedPoint(NamedTuple):
         fitted = cls(scaled.at(model.coef * scale), scale, parameters.normalization)
         if np.count_nonzero(fitted.pairs.weights) < 2:
             raise ValueError(
-                "the influence of queries requires at least two with pairs; pass qid, or other "
-                "data."
+                "the influence of queries requires at least two queries with pairs; pass qid, or "
+                "other data."
             )
         return fitted
 

@@ -75,9 +75,9 @@ def kendall_tau(ranking: Ranking) -> Floats:
     """Return Kendall's τ_b between the labels and scores of each query, or the mean.
 
     τ_b = (P − Q) / √((pairs with different labels) · (pairs with different scores)), where P counts
-    the pairs that the scores put in order and Q the pairs that they put out of order. As
-    ``scipy.stats.kendalltau``, except for tied scores (see Returns), but O(l log l) for all queries
-    together.
+    the pairs that the scores put in order and Q the pairs that they put out of order. Equals
+    ``scipy.stats.kendalltau``, except if all scores are tied (see Returns). All queries together
+    take O(l log l) time for l documents.
 
     Parameters
     ----------

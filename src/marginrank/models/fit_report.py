@@ -154,7 +154,7 @@ class FitReport:
 
 
 def report_of(model: Any) -> FitReport:
-    """Return the report of a model; raise ValueError if it does not come from a fit."""
+    """Return the fit report of a model; raise ValueError if the model has none."""
     report: FitReport | None = model.report
     if report is None:
         raise ValueError("the model has no report, because it does not come from a fit.")

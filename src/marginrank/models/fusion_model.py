@@ -183,8 +183,8 @@ def signal_scores(
         for column in (name, f"{name}_rank", f"{name}_missing"):
             if column not in names:
                 raise ValueError(
-                    f"the data has no feature {column!r}; make it with RankingData.from_runs, with "
-                    f"one run for each of {', '.join(map(repr, signals))}."
+                    f"the data has no feature {column!r}; make the data with RankingData.from_runs "
+                    f"and one run for each of {', '.join(map(repr, signals))}."
                 )
     X = np.asarray(data.queries.grouped(np.asarray(data.X)), dtype=np.float64)
     columns = []

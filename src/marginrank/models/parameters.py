@@ -278,7 +278,7 @@ class LinearDeclaration:
     C: float = LOSS_WEIGHT.field(1.0)
     lam: float | None = Parameter(
         or_none(number()),
-        "Weight of the squared norm of the weights, instead of C; sets C to 1 / (2 lam).",
+        "Strength of the regularization, instead of C; sets C to 1 / (2 lam).",
         MODEL,
         unset="C is used",
     ).field(None)
@@ -405,7 +405,7 @@ class OnlineDeclaration:
     ).field(100)
     tol: float = Parameter(
         number(allow_equal=True),
-        "Stop when the objective is, by estimate, within this relative distance of the optimum.",
+        "Stop when the estimated relative distance of the objective to the optimum is this small.",
         OPTIMIZATION,
     ).field(1e-3)
     shuffle: bool = Parameter(

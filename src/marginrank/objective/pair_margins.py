@@ -3,10 +3,10 @@
 With the squared hinge, a pair in the wrong order has a loss of at least its squared margin, so a
 margin m stands for the cost δ = m².
 
-Margins d_i − d_j take no time: the kernels get s − d instead of s. Margins that depend on both
-labels divide the pairs by margin. The pairs with one margin have weights of their own, which are
-zero for all other pairs, and hinge terms that are shifted by this margin: one window of the sorted
-scores for each margin, and one sum for each preferred label with this margin.
+Margins d_i − d_j cost nothing: the kernels get s − d instead of s. If margins depend on both
+labels, the pairs are divided into one set per margin. Each set has its own pair weights, which are
+zero for all other pairs, and its own hinge terms, which are shifted by the margin. So the kernels
+need one window of the sorted scores per margin, and one sum per margin and preferred label.
 """
 
 from collections.abc import Iterator, Sequence

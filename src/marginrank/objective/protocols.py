@@ -103,13 +103,13 @@ class ScoreSpace(ABC):
 
 
 class PairLoss(ABC):
-    """A loss on pairs as a function of the scores of the documents; no method takes a sweep."""
+    """A loss on pairs as a function of the scores of the documents; no method reads X."""
 
     space: ScoreSpace
 
     @abstractmethod
     def evaluate(self, scores: Scores, like: State | None) -> Evaluation:
-        """Return value and gradient; faster with a state `like` of similarly ranked documents."""
+        """Return value and gradient; faster if the state `like` ranks the documents similarly."""
 
     @abstractmethod
     def hess_vec(self, state: State, u: Scores) -> Scores:
@@ -334,7 +334,7 @@ class Matrix(ABC):
 
     @property
     def largest_sample(self) -> float:
-        """The largest fraction of the documents that can be sampled without a sweep."""
+        """The largest `fraction` for which :meth:`sample` takes no sweep over X."""
         return 1.0
 
     @property

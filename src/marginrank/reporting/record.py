@@ -1,4 +1,4 @@
-"""Reports of a ranking: the record, and how it is made, saved and read."""
+"""Reports of a ranking: functions that make, save and read them."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ class SharedProblems:
             yield PathModel(self._parts[k].number, step, raw, raw.w, scale)
 
     def objective(self, k: int, C: float) -> Objective:
-        """Return the objective of part k."""
+        """Return the objective on part k of the data, with C as the weight of the loss."""
         return with_scale(self._unscaled.on(pairs=self._weighted(k, C)), self._scales[k])
 
     def _weighted(self, k: int, C: float) -> PairSet:

@@ -27,14 +27,14 @@ def run(flags: CompareFlags, phases: Phases) -> None:
         return
     data, reading, name = flags.data or [], flags.reading, flags.metric.metric
     if not data:
-        raise ValueError("give labeled data, or --run-a, --run-b and --qrels.")
+        raise ValueError("pass labeled data, or --run-a, --run-b and --qrels.")
     metric = _metrics.find_metric(flags.metric)  # checked before any data are read
     check_flags(reading.given, data)
     sides = (flags.model_a, flags.scores_a), (flags.model_b, flags.scores_b)
     inputs = [*data, *sides[0], *sides[1]]
     for side, sources in zip("ab", sides, strict=True):
         if sources.count(None) != 1:
-            raise ValueError(f"give either --model-{side} or --scores-{side}.")
+            raise ValueError(f"pass either --model-{side} or --scores-{side}.")
     check_files([*inputs, reading.group])
     a, b = (_Side(*sources) for sources in sides)
     own, others = _read(data, reading, phases, a, b)

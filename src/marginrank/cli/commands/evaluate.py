@@ -41,7 +41,7 @@ def run(flags: EvaluateFlags, phases: Phases) -> None:
     files, reading, per_query = flags.files or [], flags.reading, flags.per_query
     if len(files) < (2 if flags.scores is None else 1):
         raise ValueError(
-            f"{' '.join(files) or 'no files'}: pass a model and data, --scores and data, or "
+            f"got {' '.join(files) or 'no files'}; pass a model and data, --scores and data, or "
             "--run and --qrels."
         )
     check_flags(reading.given, files if flags.scores is not None else files[1:])

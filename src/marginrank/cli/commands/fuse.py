@@ -128,7 +128,9 @@ def _print(result: Mapping[str, Any]) -> None:
     print_table(f"Weights, with normalizer {result['normalizer']}", rows)
     for name, feature in result["query_features"].items():
         changes = [(signal, f"{change:+.4f}") for signal, change in feature["changes"].items()]
-        print_table(f"Change from {name} {feature['low']:g} to {feature['high']:g}", changes)
+        print_table(
+            f"Change of weights from {name} {feature['low']:g} to {feature['high']:g}", changes
+        )
     if result["verdict"] is not None:
         table = [
             (

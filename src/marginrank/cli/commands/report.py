@@ -56,7 +56,7 @@ def _read_again(flags: ReportFlags) -> Report:
 def _make(flags: ReportFlags, written: list[str], phases: Phases) -> Report:
     files, reading = flags.files or [], flags.reading
     if len(files) < 2:
-        raise ValueError(f"{' '.join(files) or 'no files'}: pass a model and data, or --from.")
+        raise ValueError(f"got {' '.join(files) or 'no files'}; pass a model and data, or --from.")
     metric = find_metric(flags.metric)  # checked before any data are read
     check_flags(reading.given, [*files[1:], *([flags.train] if flags.train else [])])
     check_files([*files, flags.baseline, flags.train, flags.qrels, reading.group], written)

@@ -36,7 +36,7 @@ QRELS = text(
     EVALUATION,
     unset="required with runs",
 )
-OF_RUNS = ("gain", "exponential; with runs: linear")
+OF_RUNS = ("gain", "exponential; linear with runs")
 UNJUDGED = Parameter(
     choice(("irrelevant", "skip")),
     "Unjudged documents of a run: irrelevant (they get label 0) or skip (they are removed).",
@@ -116,7 +116,7 @@ compare --run-a bm25.run --run-b hybrid.run --qrels qrels.txt"""
     defaults = (OF_MODEL, OF_RUNS)
 
     data: Annotated[
-        list[str] | None, argument("[DATA]", "Labeled data; none with --run-a and --run-b.")
+        list[str] | None, argument("[DATA]", "Labeled data; omit it with --run-a and --run-b.")
     ] = None
     reading: Reading
     metric: OneMetric
@@ -124,19 +124,19 @@ compare --run-a bm25.run --run-b hybrid.run --qrels qrels.txt"""
     scores_a: str | None = text("Scores of a, one per line.", EVALUATION, unset="use --model-a")
     model_b: str | None = text("Model file for b.", EVALUATION, unset="use --scores-b")
     scores_b: str | None = text("Scores of b, one per line.", EVALUATION, unset="use --model-b")
-    run_a: str | None = text(f"Run a: {RUN_FILE}.", EVALUATION, unset="compare on DATA")
-    run_b: str | None = text(f"Run b: {RUN_FILE}.", EVALUATION, unset="compare on DATA")
+    run_a: str | None = text(f"Run a: {RUN_FILE}.", EVALUATION, unset="compare with DATA")
+    run_b: str | None = text(f"Run b: {RUN_FILE}.", EVALUATION, unset="compare with DATA")
     qrels: str | None = QRELS
     unjudged: str = UNJUDGED
     json: bool = json_flag()
 
 
 class ReportFlags(CommandFlags):
-    """Write a page about how well a model ranks, where it fails and why.
+    """Write an HTML page about how well a model ranks, where it fails and why.
 
-    The page is one file that opens offline: metrics with intervals, all queries, explanations,
-    sliders for weights, features, groups of queries and checks of the data. A .json file next to it
-    holds the numbers of the report.
+    The page is one file that opens offline. It shows metrics with confidence intervals, each query,
+    explanations, features, groups of queries, checks of the data, and sliders to change the
+    weights. A .json file next to it holds the numbers of the report.
     """
 
     example = """\
@@ -147,7 +147,8 @@ report --from report.json --out report.html"""
     defaults = (OF_MODEL,)
 
     files: Annotated[
-        list[str] | None, argument("[MODEL] [DATA]", "A model and labeled data; none with --from.")
+        list[str] | None,
+        argument("[MODEL] [DATA]", "A model and labeled data; omit both with --from."),
     ] = None
     reading: Reading
     metric: OneMetric
@@ -160,13 +161,13 @@ report --from report.json --out report.html"""
     train: str | None = text(
         "Training data, for a learning curve of linear models and a comparison with DATA.",
         EVALUATION,
-        unset="neither of both",
+        unset="no training data",
     )
     qrels: str | None = text(
         "Judgments (TREC qrels or JSON), for judged@10 and to mark unjudged documents; comments of "
         "DATA must be document ids.",
         EVALUATION,
-        unset="neither of both",
+        unset="no judgments",
     )
     record: Annotated[
         str | None,
@@ -177,7 +178,7 @@ report --from report.json --out report.html"""
             show_default="a new report",
         ),
     ] = None
-    random_state: int = RANDOM_STATE.field(0)
+    random_state: int = RANDOM_STATE._replace(panel=EVALUATION).field(0)
     json: bool = json_flag()
 
 

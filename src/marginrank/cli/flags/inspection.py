@@ -112,8 +112,8 @@ explain model.json test.txt --query 18219 --plot why.png"""
         or_none(
             Constraint(tuple[str, str], lambda name, value: [TEXT.check(name, v) for v in value])
         ),
-        "Two documents: positions in the ranking by the model (1 is the top), or comments, or a "
-        "word of a comment, such as the id of a document.",
+        "Two documents. Name each by its position in the ranking by the model (1 is the top), by "
+        "its comment, or by one word of the comment, such as the document id.",
         DATA,
         unset="the top pair in the wrong order",
     ).field(None)

@@ -55,10 +55,10 @@ class SearchOptions(Flags):
     pair_cost: str = _listed("pair_cost", "; none: 1 for every pair.")
     margin: str = _listed("margin")
     normalization: str | None = _listed(
-        "normalization", default=None, unset="none,query; with -C: none; with --additive: pairs"
+        "normalization", default=None, unset="none,query; only none with -C; pairs with --additive"
     )
     scale: str | None = _listed(
-        "scale", default=None, unset="none,query; with -C: none; with --additive: standard"
+        "scale", default=None, unset="none,query; only none with -C; standard with --additive"
     )
     additive: bool = switch(
         "Search additive models (one curve per feature, see train-additive).", LISTS
@@ -73,20 +73,20 @@ class SearchOptions(Flags):
     monotonic_cst: str | None = _shared("monotonic_cst")
     solver: str = _shared("solver")
     tol: float = _shared(
-        "tol", "; candidates use at least 1e-4, additive candidates at least 1e-3."
+        "tol", "; candidates use max(tol, 1e-4), or with --additive max(tol, 1e-3)."
     )
     max_iter: int = _shared("max_iter")
     points: int | None = count(
         "Number of values of C in the default grid. With --additive, the grid is extended while "
         "its first or last value is the best.",
         SEARCH,
-        unset="21; with --budget: 11; with --additive: 3",
+        unset="21; 11 with --budget; 3 with --additive",
         at_most=1000,
     )
     budget: float | None = Parameter(
         or_none(number()),
-        "Seconds for the search. It tries a coarse grid of C for all combinations, then finer "
-        "grids around the best value; with -C, only the given values.",
+        "Seconds for the search. All combinations of the other parameters are tried on a coarse "
+        "grid of C, then on finer grids around the best C. With -C, only its values are tried.",
         SEARCH,
         unset="no limit",
     ).field(None)

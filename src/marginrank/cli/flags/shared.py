@@ -158,7 +158,7 @@ class Resources(Flags):
 
     memory_limit: str | None = Parameter(
         or_none(Constraint(str, parse_bytes)),
-        "Memory that the process may use, such as 2GB: a store is then read from disk in every "
+        "Memory that the process may use, such as 2GB. With it, a store is read from disk in every "
         "pass over the data.",
         DATA,
         unset="read from disk if the free memory is too small",

@@ -63,8 +63,8 @@ class PathOptions(Flags):
     """A path of sparse models to select from."""
 
     path: int | None = count(
-        "Number of values of C or radius to fit with tol 1e-4; the model with the best first "
-        "metric of --metrics (ndcg@10 without it) on --valid is kept.",
+        "Fit this number of values of C or radius, with tol 1e-4, and keep the best model on "
+        "--valid, by the first of --metrics or else by ndcg@10.",
         PATH,
         unset="one fit",
         at_most=10_000,
@@ -135,10 +135,10 @@ train-additive train.csv --model m.json --monotonic-cst bm25:+1"""
 class TrainOnlineFlags(CommandFlags):
     """Train a linear ranking model by stochastic gradient descent and write it to a file.
 
-    Use it for a quick approximate model, or for text that does not fit in memory: text is read in
-    chunks and needs a qid on every line, a store is mapped into memory. With --early-stopping,
-    training stops when the first of --metrics no longer improves on --valid. Flags are named like
-    the parameters of marginrank.SGDRankSVM and marginrank.iter_letor.
+    Use it for a quick approximate model, or for text that does not fit in memory. Text is read in
+    chunks and needs a qid on every line; a store is mapped into memory. Flags for tables apply to
+    --valid. With --early-stopping, training stops when the first of --metrics no longer improves on
+    --valid. Flags are named like the parameters of marginrank.SGDRankSVM and marginrank.iter_letor.
     """
 
     example = """\

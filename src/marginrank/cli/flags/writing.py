@@ -82,7 +82,7 @@ train sessions.store --model model.json --scale standard"""
         argument(
             "LOG",
             "A .csv, .tsv or .parquet table, or JSON lines (.ndjson, .jsonl, .json, or - for "
-            "stdin). Text may be compressed (.gz, .bz2, .xz, .zst); several files are one log.",
+            "stdin). Text may be compressed (.gz, .bz2, .xz, .zst). Several files are read as one.",
         ),
     ]
     reading: Reading

@@ -61,7 +61,7 @@ def kind_of_all(files: Sequence[str]) -> str:
     kinds = {kind_of(path) for path in files}
     if len(files) > 1 and kinds != {"text"}:
         raise ValueError(
-            f"{', '.join(files)}: only text files can be read as one; give a single table or store."
+            f"{', '.join(files)}: only text files can be read as one; pass a single table or store."
         )
     if "-" in files:
         check_piped()

@@ -52,7 +52,7 @@ def find_metric(options: OneMetric) -> Metric:
     """Return the metric that --metric names, with its options."""
     chosen = list(find_metrics(options.metric, options, "metric").values())
     if len(chosen) > 1:
-        raise ValueError(f"--metric {options.metric} names {len(chosen)} metrics; give one.")
+        raise ValueError(f"--metric {options.metric} names {len(chosen)} metrics; pass one.")
     return chosen[0]
 
 

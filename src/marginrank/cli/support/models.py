@@ -28,7 +28,7 @@ def load(path: str) -> Model:
         model = read_any_model(file)
     if isinstance(model, FusionModel):
         raise ValueError(
-            f"{path} is a fusion model, which scores runs; use it in Python, load_model(path).fuse."
+            f"{path} is a fusion model, which scores runs; in Python, call load_model(path).fuse."
         )
     return model
 

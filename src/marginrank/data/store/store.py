@@ -388,7 +388,7 @@ class _Store:
         except (ValueError, RecursionError) as error:
             raise self._damaged("query_ids.npy", "it does not hold JSON") from error
         if not isinstance(values, list) or len(values) != n_queries:
-            raise self._damaged("query_ids.npy", f"it does not hold {n_queries} ids")
+            raise self._damaged("query_ids.npy", f"it does not hold a list of {n_queries} ids")
         ids = np.empty(n_queries, dtype=object)
         ids[:] = values
         return ids

@@ -81,7 +81,7 @@ def _cuts(first: int, last: int, memory_before: Callable[[Integers], Integers]) 
 
 
 class StreamingExecutor(Executor):
-    """Calls tasks on the parts in their order, while the next rows are read.
+    """Executor that runs tasks on one part after the other, while the next rows are read.
 
     `blocks` reads X. `pairs` has one set per part. `columns` are the columns of X in use, all by
     default.
@@ -190,7 +190,7 @@ class Slice(NamedTuple):
 
 
 class SlicedDesign(Design):
-    """A part that is one query, too long to be read at once.
+    """A part with a single query, which is too long to be read at once.
 
     One pass over the rows computes the scores and another the sums over documents, because the
     pairs of a query depend on all its scores. `design` has the same documents without X; `slices`

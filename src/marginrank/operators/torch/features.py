@@ -41,7 +41,7 @@ class DenseFeatures:
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def transpose_dot(self, z: Tensor) -> Tensor:
-        """Return Xᵀz: the sums of blocks of rows, added in their order."""
+        """Return Xᵀz: the sums of blocks of rows, added from first to last."""
         total = torch.zeros(self.shape[1], dtype=torch.float64, device=self.device)
         for rows in self._tiles():
             total = total + _sum_of_blocks(self._double(rows), z[rows])

@@ -275,9 +275,9 @@ class _Walker:
         yield from self.check()
 
     def check(self) -> Iterator[PathSolution]:
-        """Yield solutions as long as the point is close to the optimum for the current ridge.
+        """Yield the solutions of the current and next ridges as long as the point is close to them.
 
-        Updates whether the next direction must prove it.
+        If an estimate says that it is close but is not confirmed, the next direction must prove it.
         """
         while not self.is_done:
             if is_certified(self.point, self._tol):
