@@ -185,7 +185,7 @@ class FusionProblem:
             return search.best(weight, rng)
 
     def grid(self, used: Booleans) -> Floats:
-        """Return the weights of the lattice with the best metric on the queries in `used`."""
+        """Return the lattice weights with the best metric on the queries in `used`."""
         best: Floats = self._lattice[int(np.argmax(used.astype(np.float64) @ self._values))]
         return best
 
