@@ -44,9 +44,19 @@ def running_postgresql(programs=None):
     if user is not None:
         os.chown(folder, user, -1)
 
+    # A preloaded sanitizer can hang PostgreSQL, which is not built with it.
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+
     def run(*command, **options):
         return subprocess.run(
-            command, user=user, cwd=folder, check=True, capture_output=True, text=True, **options
+            command,
+            user=user,
+            cwd=folder,
+            env=environment,
+            check=True,
+            capture_output=True,
+            text=True,
+            **options,
         )
 
     def psql(script):
