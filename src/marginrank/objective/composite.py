@@ -1,4 +1,4 @@
-"""Loss plus regularizer, F(w) = L(w) + Ω(w), with a certificate by Fenchel duality.
+"""Loss plus regularizer, F(w) = L(w) + Ω(w), with an upper bound on F(w) − F* by Fenchel duality.
 
 Let t = Kw be the score differences of the pairs, c the weights of the pairs and ℓ the loss of a
 pair, so L(w) = f(t) = Σ c ℓ(t). F* is the minimum of F. For every α,
@@ -37,7 +37,7 @@ NEGLIGIBLE = 1e-6  # share of L(0) that replaces F* in the relative gap if F* ma
 
 @dataclass(frozen=True)
 class Composite(Generic[R_co]):
-    """The problem F(w) = L(w) + Ω(w); `objective` is the loss L, without a ridge of its own."""
+    """The problem of minimizing F(w) = L(w) + Ω(w); `objective` is the loss L without a ridge."""
 
     objective: Objective
     regularizer: R_co
@@ -50,7 +50,7 @@ class Composite(Generic[R_co]):
     def at(
         self, w: Floats, scores: Scores | None = None, accumulated_update: Floats | None = None
     ) -> "CompositePoint[R_co]":
-        """Return the point of F at w; one pass over X (a sweep), unless its scores are given."""
+        """Evaluate F at w; takes one pass over X (a sweep), unless the scores Xw are given."""
         return self.wrap(self.objective.at(w, scores, accumulated_update=accumulated_update))
 
     def wrap(self, loss: Point) -> "CompositePoint[R_co]":
@@ -58,12 +58,12 @@ class Composite(Generic[R_co]):
 
     @property
     def is_squared_hinge(self) -> bool:
-        """Whether the loss is a single squared hinge term, so ℓ'² is a multiple of ℓ."""
+        """Whether the loss ℓ is a single squared hinge term, so ℓ'² is a multiple of ℓ."""
         return len(self.objective.loss.pieces) == 1 and self.objective.loss.smooth
 
     @cached_property
     def loss_at_zero(self) -> float:
-        """The loss at zero weights, L(0); takes no sweep."""
+        """The loss L(0) at zero weights; takes no sweep."""
         return self.objective.at_zero().loss_value
 
     @cached_property
@@ -71,7 +71,10 @@ class Composite(Generic[R_co]):
         return self.objective.with_loss(self.objective.loss.squared_derivative())
 
     def is_solved(self, value: float, gap: float, tol: float) -> bool:
-        """Return True if a gap of F at this value proves that (F − F*) / F* ≤ tol."""
+        """Return True if F = `value` and an upper bound `gap` on F − F* prove that tol is reached.
+
+        tol bounds (F − F*) / F*. If F* may be zero, the gap is compared with L(0) instead.
+        """
         if meets(tol, value, gap):
             return True
         # F* is zero if weights that satisfy the constraint separate the data. A relative distance
@@ -80,7 +83,7 @@ class Composite(Generic[R_co]):
         return maybe_zero and gap <= tol * NEGLIGIBLE * self.loss_at_zero
 
     def strength(self, loss: Point) -> float:
-        """Return Σ c ℓ'² / (2M), by which strong convexity raises the bound; takes no sweep."""
+        """Return Σ c ℓ'² / (2M), the strong convexity term of the lower bound on F*; no sweep."""
         if self.is_squared_hinge:  # there ℓ'² = 2M ℓ
             return loss.loss_value
         if not self.objective.loss.smooth:
@@ -90,7 +93,7 @@ class Composite(Generic[R_co]):
 
 
 class CompositePoint(DerivedPoint, Generic[R_co]):
-    """Value, gradient and certificate of L + Ω at one w; `base` has the loss L alone."""
+    """F = L + Ω at one w: value, gradient and certificate; `base` is the point of L alone."""
 
     def __init__(self, composite: Composite[R_co], base: Point) -> None:
         super().__init__(base)
@@ -111,7 +114,7 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
 
     @property
     def gap(self) -> float:
-        """Certificate: an upper bound on F(w) − F*, rounding included."""
+        """The certificate: an upper bound on F(w) − F*, rounding error included."""
         return min(self.scaled_gap, self._closer_gap)
 
     def _gap_to(self, bound: float) -> float:
@@ -120,12 +123,12 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
 
     @cached_property
     def scaled_gap(self) -> float:
-        """The gap by :func:`scaled_bound`, which takes no sweep but is loose near the optimum."""
+        """Bound on F(w) − F* by :func:`scaled_bound`; takes no sweep, is loose near the optimum."""
         return self._gap_to(self.dual_multiple.bound)
 
     @cached_property
     def dual_multiple(self) -> "DualMultiple":
-        """The best multiple of α = f'(t), and its lower bound on F*."""
+        """The multiple τ of α = f'(t) with the largest lower bound on F*, and this bound."""
         gradient = self.base.gradient
         return scaled_bound(
             float(self.w @ gradient) - self.base.loss_value,
@@ -134,25 +137,28 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
         )
 
     def bound_below(self, bound: float) -> None:
-        """Lower :attr:`gap` to the distance from `bound` ≤ F*, if that is smaller."""
+        """Lower :attr:`gap` to F(w) − `bound` if that is smaller; `bound` ≤ F* must hold."""
         self.certify(self._gap_to(bound))
 
     def certify(self, gap: float) -> None:
-        """Lower :attr:`gap` to another upper bound on F(w) − F*, if that is smaller."""
+        """Lower :attr:`gap` to `gap`, another upper bound on F(w) − F*, if that is smaller."""
         self._closer_gap = min(self._closer_gap, gap)
 
     def is_solved(self, tol: float) -> bool:
-        """Return True if (F(w) − F*) / F* ≤ tol is certain."""
+        """Return True if the certificate proves that (F(w) − F*) / F* ≤ tol."""
         return self.composite.is_solved(self.value, self.gap, tol)
 
     def by_group(self, n_groups: int) -> GroupedLoss:
-        """Return the loss as a sum over groups of queries; takes one sweep the first time."""
+        """Return the loss and gradient of each of about `n_groups` groups of queries; cached.
+
+        The first call takes one sweep.
+        """
         if n_groups not in self._grouped:
             self._grouped[n_groups] = self.base.by_group(n_groups)
         return self._grouped[n_groups]
 
     def near(self, w: Floats, *, only_scores: bool = False) -> "CompositePoint[R_co]":
-        """Return the point at a w that ranks documents much like this one; takes one sweep.
+        """Evaluate F at another w; sorting is fast if w ranks the documents similarly; one sweep.
 
         With `only_scores` the gradient is not computed; :meth:`by_group` computes it later.
         """
@@ -180,16 +186,16 @@ L1Point = CompositePoint[L1Regularizer]
 
 
 class DualMultiple(NamedTuple):
-    """The factor τ of a multiple τα, and the lower bound on F* by this multiple."""
+    """A factor τ, and the lower bound on F* that the dual vector τα proves."""
 
     tau: float
     bound: float
 
 
 def scaled_bound(conjugate: float, strength: float, ray: Ray) -> DualMultiple:
-    """Return the largest lower bound on F* over the multiples τα, 0 ≤ τ ≤ 1, of one α.
+    """Return the τ in [0, 1] for which the dual vector τα proves the largest lower bound on F*.
 
-    `conjugate` is f*(α), `strength` Σ α² / (2Mc), and `ray` Ω* along −τKᵀα.
+    `conjugate` is f*(α), `strength` is Σ α² / (2Mc), and `ray` is the function τ → Ω*(−τKᵀα).
     """
     tau = _best_scaling(conjugate, strength, ray)
     bound = tau * (1.0 - tau) * strength - tau * conjugate - ray.conjugate(tau)[0]

@@ -24,7 +24,7 @@ from marginrank.objective.objective import PRECISION, Objective, Point
 
 
 class ConeBlock(NamedTuple):
-    """The constraints on the weights of one block of columns."""
+    """The constraints Gu ≥ 0 on the weights u of one block of columns of X."""
 
     number: int  # index of the block
     weights: slice
@@ -37,7 +37,7 @@ class ConeBlock(NamedTuple):
         )
 
     def multipliers(self, target: Floats) -> Floats:
-        """Return the multipliers μ ≥ 0 for which Gᵀμ is nearest to the target."""
+        """Return the μ ≥ 0 that minimizes ‖Gᵀμ − target‖."""
         from scipy.optimize import lsq_linear, nnls  # slow to import, and most fits have no cone
 
         try:
@@ -47,7 +47,7 @@ class ConeBlock(NamedTuple):
         return np.maximum(np.asarray(found, dtype=np.float64), 0.0)
 
     def nearest(self, u: Floats) -> tuple[Floats, Booleans]:
-        """Return the projection of u onto the cone, and which constraints are active there."""
+        """Return the projection of u onto the cone, and a mask of the rows of G active at it."""
         held = self.multipliers(-u) > 0.0
         free = self.free(held)
         nearest = free @ (free.T @ u)
@@ -59,7 +59,7 @@ class ConeBlock(NamedTuple):
         return nearest, held
 
     def free(self, held: Booleans) -> Floats:
-        """Return an orthonormal basis (columns) of the weights with zero held rows of Gu."""
+        """Return an orthonormal basis, as columns, of the weights u with (Gu)_i = 0 for held i."""
         n_held = int(np.count_nonzero(held))
         directions, _ = np.linalg.qr(self.rows[held].T, mode="complete")
         return np.asarray(directions[:, n_held:])
@@ -74,7 +74,7 @@ class Cone:
     phrase = Message("with ", Mention("monotonic_cst"))
 
     def face(self, objective: Objective, held: Booleans) -> Face:
-        """Return the objective restricted to weights with zero held rows of Gu."""
+        """Return the objective restricted to weights u with (Gu)_i = 0 for all held i."""
         variances = objective.feature_variances
         assert variances is not None
         combinations = {
@@ -97,7 +97,7 @@ class Cone:
         return np.split(constraints, ends)[:-1]
 
     def nearest(self, u: Floats) -> tuple[Floats, Booleans]:
-        """Return the projection of u onto the cone, and which constraints are active there."""
+        """Return the projection of u onto the cone, and a mask of the rows of G active at it."""
         nearest, held = u.copy(), []
         for block in self.blocks:
             nearest[block.weights], of_block = block.nearest(u[block.weights])
@@ -105,7 +105,7 @@ class Cone:
         return nearest, np.concatenate(held)
 
     def forces(self, gradient: Floats, held: Booleans) -> Floats:
-        """Return the μ of any sign for which Gᵀμ is nearest to a gradient; 0 for rows not held."""
+        """Return the μ that minimizes ‖Gᵀμ − gradient‖, of any sign, and 0 for rows not held."""
         forces = np.zeros(self.n_constraints)
         parts = zip(self.blocks, self.by_block(held), self.by_block(forces), strict=True)
         for block, here, of_block in parts:
@@ -121,7 +121,7 @@ def _uncorrelated(free: Floats, variances: Floats) -> Combination:
 
 
 class ConePoint(StructuredPoint):
-    """An objective at a point of a cone, with its certificate."""
+    """An objective evaluated at weights inside a cone, with a certificate for F(u) − F*."""
 
     def __init__(self, cone: Cone, base: Point) -> None:
         super().__init__(base)
@@ -134,7 +134,7 @@ class ConePoint(StructuredPoint):
 
     @cached_property
     def gradient(self) -> Floats:
-        """∇F − Gᵀμ, which is zero only at the optimum."""
+        """The vector ∇F(u) − Gᵀμ, which replaces the gradient: it is zero only at the optimum."""
         left: Floats = self.base.gradient.copy()
         for block, multipliers in zip(self.cone.blocks, self.multipliers, strict=True):
             left[block.weights] -= multipliers @ block.rows
@@ -150,7 +150,7 @@ class ConePoint(StructuredPoint):
 
     @cached_property
     def slack(self) -> float:
-        """An upper bound on μᵀGu; constraints that are violated by rounding count, too."""
+        """An upper bound on μᵀGu, the second term of the certificate, rounding included."""
         total = 0.0
         for block, mu in zip(self.cone.blocks, self.multipliers, strict=True):
             u = self.w[block.weights]

@@ -1,4 +1,4 @@
-"""Points of problems with a penalty: an objective plus a regularizer, cone or group norm."""
+"""Base classes for an objective plus a penalty (regularizer, cone or group norm) at one w."""
 
 from abc import ABC, abstractmethod
 
@@ -10,7 +10,7 @@ from marginrank.objective.objective import PRECISION, Point
 
 
 class DerivedPoint(ABC):
-    """An objective plus a penalty, at one w; `base` is the point of the objective alone."""
+    """An objective F plus a penalty, evaluated at one w; `base` is F alone at this w."""
 
     def __init__(self, base: Point) -> None:
         self.base = base
@@ -22,21 +22,21 @@ class DerivedPoint(ABC):
     @property
     @abstractmethod
     def gradient(self) -> Floats:
-        """A vector that replaces ∇F and is zero only at the optimum."""
+        """A vector for stopping tests that replaces ∇F and is zero only at the optimum."""
 
     @property
     @abstractmethod
     def gap(self) -> float:
-        """Certificate: an upper bound on F(w) − F*, rounding included; F* is the minimum."""
+        """The certificate: an upper bound on F(w) − F*, with F* the minimum; rounding included."""
 
     @property
     def penalty(self) -> float:
-        """The value of the penalty; zero inside a cone."""
+        """The value of the penalty at w; a cone has none, so it is zero."""
         return 0.0
 
     @cached_property
     def value(self) -> float:
-        """F(w), penalty included."""
+        """The value F(w) of the objective, penalty included."""
         return self.base.value + self.penalty
 
     @property
@@ -45,12 +45,12 @@ class DerivedPoint(ABC):
 
     @property
     def rounding(self) -> float:
-        """Upper bound on F(w) minus its computed value."""
+        """Upper bound on the exact F(w) minus its computed value."""
         return self.base.rounding + PRECISION * self.penalty
 
 
 class StructuredPoint(DerivedPoint):
-    """A point in a cone, or with a penalty on groups: F(w) − F* ≤ ½‖r‖² / ρ + slack.
+    """An objective with a cone or a group penalty at one w: F(w) − F* ≤ ½‖r‖² / ρ + slack.
 
     r (the property `gradient`) is the part of ∇F that neither multipliers of the cone nor the
     penalty cancel, and ρ is the weight of the ridge.
@@ -64,11 +64,11 @@ class StructuredPoint(DerivedPoint):
     @property
     @abstractmethod
     def slack(self) -> float:
-        """The slack, the second term of the bound."""
+        """The second term of the bound on F(w) − F*."""
 
     @property
     def gradient_gap(self) -> float:
-        """½‖r‖² / ρ, the first term of the bound, increased by the rounding error of r."""
+        """The first term ½‖r‖² / ρ of the bound on F(w) − F*, rounding error of r included."""
         length = float(np.linalg.norm(self.gradient)) + self.gradient_rounding
         return 0.5 * length**2 / self.objective.ridge
 

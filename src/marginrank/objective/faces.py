@@ -1,7 +1,8 @@
-"""Faces: an objective restricted to weights u = Nv, so X is replaced by fewer columns XN.
+"""Faces: an objective restricted to a linear subspace of weights, u = Nv.
 
-The columns of X come in blocks, and each column of N combines columns of one block. The penalty is
-½‖v‖², which equals ½‖u‖² if the columns of N are orthonormal.
+The restricted objective has the matrix XN, which has fewer columns than X. The columns of X come in
+blocks, and each column of N combines columns of one block. The penalty is ½‖v‖², which equals
+½‖u‖² if the columns of N are orthonormal.
 """
 
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from marginrank.objective.protocols import Matrix
 
 
 class Combination(NamedTuple):
-    """The columns of N for one block, and the approximate variance of each combined feature."""
+    """The columns of N for one block of X, and the approximate variance of each column of XN."""
 
     columns: Floats
     variances: Floats
@@ -24,25 +25,28 @@ class Combination(NamedTuple):
 
 @runtime_checkable
 class BlockMatrix(Protocol):
-    """A matrix whose columns come in blocks that can be combined."""
+    """A matrix X whose columns come in blocks, and which can form XN."""
 
     @property
     def block_starts(self) -> Integers:
         """Index of the first column of each block, followed by the number of all columns."""
 
     def combine_blocks(self, combinations: Mapping[int, Combination]) -> Matrix:
-        """Return XN; blocks (by index) that are not in `combinations` keep their columns."""
+        """Return XN; `combinations` maps blocks to columns of N, other blocks are unchanged."""
 
 
 class Face(NamedTuple):
-    """The objective as a function of v, and the matrix N of u = Nv."""
+    """An objective restricted to weights u = Nv: the objective as a function of v, and N."""
 
     objective: Objective
     basis: Any  # N, a sparse array
 
 
 def on_face(objective: Objective, combinations: Mapping[int, Combination]) -> Face:
-    """Return an objective on XN; blocks that are not in `combinations` keep their columns."""
+    """Return the objective restricted to weights u = Nv, and N.
+
+    `combinations` maps the index of a block to its columns of N; other blocks are unrestricted.
+    """
     matrix = objective.matrix
     if not isinstance(matrix, BlockMatrix):
         raise TypeError(f"{type(matrix).__name__} does not have blocks of columns to combine.")

@@ -1,4 +1,4 @@
-"""Gram matrix (inner products of documents), for problems with fewer documents than features."""
+"""Gram matrix: inner products of documents, for problems with fewer documents than features."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ DENSE_SHARE = 0.25  # share of nonzero entries above which a sparse column is tr
 
 
 class Rows(NamedTuple):
-    """A submatrix of X, with its columns divided by `scale`."""
+    """Selected rows and columns of X, with each column divided by its `scale`; not copied."""
 
     X: Any  # array or CSR matrix
     rows: Integers  # ascending
@@ -36,7 +36,7 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class Gram:
-    """K = (JX)(JX)ᵀ for m documents, where J subtracts the mean of each query.
+    """The Gram matrix K = (JX)(JX)ᵀ of m documents, where J subtracts the mean of each query.
 
     Pairs compare documents of one query, so the loss is the same for JX and X. Without the means,
     features with a large offset keep their digits.
@@ -48,13 +48,16 @@ class Gram:
 
     @classmethod
     def of_rows(cls, rows: Rows, documents: Integers, offsets: Integers) -> "Gram":
-        """Compute K for rows of X; query q has the rows from offsets[q] to offsets[q + 1]."""
+        """Compute K of some rows of X; query q has the rows from offsets[q] to offsets[q + 1]."""
         make = _sparse_products if sp.issparse(rows.X) else _dense_products
         scale = np.ones(rows.columns.size) if rows.scale is None else rows.scale
         return cls(documents, offsets, make(*rows[:3], offsets, scale))
 
     def curved(self, multiply: Callable[[Floats], Floats], n_documents: int) -> Floats:
-        """Return AK for a block-diagonal A (one block per query), given as v → Av."""
+        """Return AK for a matrix A with one diagonal block per query; `multiply` maps v to Av.
+
+        `n_documents` is the length of v, which may be larger than the size of K.
+        """
         # One product with A gives one column of the block of each query.
         sizes = np.diff(self.offsets)
         position = np.arange(self.documents.size) - np.repeat(self.offsets[:-1], sizes)
@@ -70,7 +73,10 @@ class Gram:
         return result
 
     def spread(self, values: Floats, n_documents: int) -> Floats:
-        """Return J · values as a vector of length `n_documents`, zero for documents not in K."""
+        """Return J · values as an array of length `n_documents`, zero for documents not in K.
+
+        `values` has one entry per document of K; J subtracts the mean of each query.
+        """
         result = np.zeros(n_documents)
         centered = values.copy()
         _center(centered, self.offsets)

@@ -1,10 +1,10 @@
-"""A penalty γ Σ_k ‖u_k‖ on groups of weights, which makes whole groups zero; with a certificate.
+"""The group lasso penalty γ Σ_k ‖u_k‖, which sets whole groups of weights to zero.
 
 Let F(u) = ½ρ‖u‖² + L(u) + γ Σ_k ‖u_k‖ with loss L, ridge ρ and u_k the weights of group k. Let q_k
 be the projection of −∇_k L(u), the pull of the loss, onto the ball of radius γ. Let
 p = (−∇L − q) / ρ, which would be the optimal u if L were linear. Because L is convex,
 
-    F(u) − F* ≤ ½ρ‖u − p‖² + Σ_k (γ‖u_k‖ − q_kᵀu_k),
+    F(u) − F* ≤ ½ρ‖u − p‖² + Σ_k (γ‖u_k‖ − q_kᵀu_k),    (the certificate)
 
 where no term is negative, and all terms are zero at the optimum.
 """
@@ -24,7 +24,7 @@ from marginrank.objective.protocols import Scores
 
 @dataclass(frozen=True)
 class Groups:
-    """The group penalty γ Σ_k ‖u_k‖."""
+    """The penalty γ Σ_k ‖u_k‖, with u_k the weights of group k."""
 
     weight: float  # γ
     starts: Integers  # index of the first weight of each group, then the number of all weights
@@ -36,36 +36,36 @@ class Groups:
         return np.diff(self.starts)
 
     def lengths(self, u: Floats) -> Floats:
-        """Return the norm ‖u_k‖ of each group."""
+        """Return the Euclidean norm ‖u_k‖ of the weights of each group."""
         return np.sqrt(self.sums(u * u))
 
     def sums(self, by_weight: Floats) -> Floats:
-        """Sum an array with one entry per weight over each group; no group is empty."""
+        """Return the sum over each group of an array with one entry per weight."""
         return np.add.reduceat(by_weight, self.starts[:-1])
 
     def spread(self, by_group: Floats) -> Floats:
-        """Return an array with one entry per weight: the entry of the weight's group."""
+        """Repeat an array with one entry per group: each weight gets the entry of its group."""
         return np.repeat(by_group, self.sizes)
 
     def value(self, u: Floats) -> float:
         return self.weight * float(np.sum(self.lengths(u)))
 
     def directions(self, u: Floats) -> Floats:
-        """Return u_k / ‖u_k‖, or zero for groups that are zero."""
+        """Return the unit vector u_k / ‖u_k‖ of each group, or zero if u_k is zero."""
         lengths = self.lengths(u)
         return u / self.spread(np.where(lengths > 0.0, lengths, 1.0))
 
     def held(self, pull: Floats) -> Floats:
-        """Return q for `pull` = −∇L: each group projected onto the ball of radius γ."""
+        """Return q: `pull` = −∇L(u) with each group projected onto the ball of radius γ."""
         lengths = self.lengths(pull)
         return pull * self.spread(self.weight / np.maximum(lengths, self.weight))
 
     def face(self, objective: Objective, u: Floats) -> Face:
-        """Return an objective on the non-zero groups, with squared norms instead of norms.
+        """Return `objective` on the non-zero groups of u, with a quadratic bound on the penalty.
 
-        A norm γ‖v_k‖ becomes γ‖v_k‖² / 2‖u_k‖, which has the same gradient at v = u and, up to a
-        constant, is an upper bound on γ‖v_k‖. Rescaling the weights of the group merges it with the
-        ridge.
+        The norm γ‖v_k‖ becomes γ‖v_k‖² / 2‖u_k‖, which has the same gradient at v = u and, up to a
+        constant, is an upper bound on γ‖v_k‖. The weights of the group are rescaled, so this term
+        and the ridge together are a ridge of weight ρ.
         """
         of_columns = objective.feature_variances
         assert of_columns is not None
@@ -85,7 +85,7 @@ class Groups:
 
 
 class GroupPoint(StructuredPoint):
-    """Value, gradient and certificate of an objective with a group penalty, at one u."""
+    """An objective with a group penalty at one u: value, gradient and certificate."""
 
     def __init__(self, groups: Groups, base: Point) -> None:
         super().__init__(base)
@@ -102,7 +102,7 @@ class GroupPoint(StructuredPoint):
 
     @cached_property
     def pull(self) -> Floats:
-        """The negative gradient of the loss, −∇L."""
+        """The negative gradient −∇L(u) of the loss alone."""
         return self.objective.ridge * self.w - self.base.gradient
 
     @cached_property
@@ -111,12 +111,12 @@ class GroupPoint(StructuredPoint):
 
     @cached_property
     def gradient(self) -> Floats:
-        """ρ(u − p), which is zero only at the optimum."""
+        """The vector ρ(u − p), which replaces the gradient: it is zero only at the optimum."""
         return self.base.gradient + self._held
 
     @cached_property
     def slopes(self) -> Floats:
-        """The gradient ∇F, which is valid for the non-zero groups only."""
+        """The gradient ∇F(u), penalty included; valid only for weights in non-zero groups."""
         return self.base.gradient + self.groups.weight * self.groups.directions(self.w)
 
     @property
@@ -126,7 +126,7 @@ class GroupPoint(StructuredPoint):
 
     @cached_property
     def slack(self) -> float:
-        """Σ_k (γ‖u_k‖ − q_kᵀu_k) without cancellation, plus its rounding."""
+        """The second term Σ_k (γ‖u_k‖ − q_kᵀu_k) of the certificate, rounding included."""
         groups, gamma = self.groups, self.groups.weight
         lengths, pulls = groups.lengths(self.w), groups.lengths(self.pull)
         apart = groups.lengths(groups.directions(self.w) - self._held / gamma)
@@ -135,7 +135,7 @@ class GroupPoint(StructuredPoint):
         return gamma * (0.5 * total + 4.0 * PRECISION * float(np.sum(lengths)))
 
     def at(self, w: Floats) -> "GroupPoint":
-        """Return the point at other weights; one pass over X (a sweep)."""
+        """Evaluate the penalized objective at other weights w; takes one pass over X (a sweep)."""
         return GroupPoint(self.groups, self.objective.at(w, like=self.base))
 
     def move(self, step: float, direction: Floats, direction_scores: Scores) -> "GroupPoint":

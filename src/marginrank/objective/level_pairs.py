@@ -1,4 +1,4 @@
-"""Pairs that labels imply, without a list of pairs; a level is the rank of a label in its query."""
+"""Pairs implied by labels, stored without a list; a *level* is the rank of a label in its query."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ ANY_WIDTH = np.iinfo(np.int32).max  # stands for no limit in the kernels
 
 @dataclass(frozen=True, kw_only=True)
 class LevelPairs(PairSet):
-    """The pairs of documents of one query with different levels, or only with close levels."""
+    """All pairs of documents of one query whose levels differ, optionally by at most `width`."""
 
     queries: Queries
     width: int | None = None  # largest difference of the levels of a pair; None for any
@@ -49,10 +49,10 @@ class LevelPairs(PairSet):
         label_margins: LabelMargins | None = None,
         threads: int,
     ) -> Self:
-        """Return the pairs that the labels of `data` imply.
+        """Return the pairs implied by the labels of `data`.
 
-        With a `width`, these are the pairs whose levels, or with `by_label` whose labels, differ by
-        at most the width.
+        With a `width`, only pairs whose levels differ by at most `width` are included; with
+        `by_label`, only pairs whose labels do.
         """
         queries = data.queries
         if by_label and width is not None:
@@ -72,7 +72,7 @@ class LevelPairs(PairSet):
 
     @classmethod
     def one_by_one(cls, source: PairSet, drawn: DrawnPairs, weight: float) -> Self:
-        """Return pairs drawn from another set; each becomes a query with the given weight."""
+        """Return a set with one query of two documents, of weight `weight`, per drawn pair."""
         documents = np.stack([drawn.preferred, drawn.other], axis=1).ravel()
         count, rows = drawn.preferred.size, source.documents.rows
         margins = None if source.margins is None else source.margins[documents]
@@ -95,9 +95,10 @@ class LevelPairs(PairSet):
         )
 
     def by_click(self, clicked: Booleans) -> Self:
-        """Return one query per clicked document, which is preferred to all others of its query.
+        """Return a set with one query per clicked document, which is preferred to all others.
 
-        `clicked` is in document order. The queries share rows of X.
+        The others are the other documents of its query. `clicked` is a mask in document order.
+        Queries of the result share rows of X.
         """
         clicks = np.flatnonzero(clicked)
         query = self.queries.query_of_document[clicks]

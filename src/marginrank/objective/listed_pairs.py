@@ -1,4 +1,4 @@
-"""Pairs that are listed one by one."""
+"""Pairs from an explicit list of pairs (i, j)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ BUNDLE = 32  # documents per group of small connected components: their rows sta
 
 @dataclass(frozen=True, kw_only=True)
 class ListedPairs(PairSet):
-    """The pairs of positive weight of a list (PRSVM, paper 2), and only their documents."""
+    """The pairs of a list that have a positive weight, and their documents (PRSVM, paper 2)."""
 
     grouped: Documents  # the documents of these pairs
     pairs: Integers  # shape (n_pairs, 2); document indices, the preferred document first
@@ -38,7 +38,7 @@ class ListedPairs(PairSet):
     def from_data(
         cls, data: RankingData, listed: PairList, *, margins: Floats | None, threads: int
     ) -> Self:
-        """Return the pairs of a list of rows of `data`."""
+        """Return the pairs in `listed`, a list of pairs of row indices of `data`."""
         _check_queries(data, listed)
         documents = Documents(data.queries.offsets, data.queries.rows)
         document_of_row = documents.by_row(np.arange(documents.n_documents))
@@ -159,11 +159,11 @@ class ListedPairs(PairSet):
         )
 
     def bundled(self) -> Self:
-        """Return the same pairs, with long queries cut into groups without a common pair.
+        """Return the same pairs with long queries split into smaller ones; no pair is cut.
 
-        A group becomes a query of the result. It consists of a few small connected components of
-        the pairs, or of one large component. A sweep reads the rows of a small query once, and the
-        rows of a long query twice.
+        Each query of the result consists of a few small connected components of the graph of the
+        pairs, or of one large component. A pass over X reads the rows of a short query once, and
+        the rows of a long query twice.
         """
         long_queries = self.grouped.sizes > LONG_QUERY
         if not long_queries.any():

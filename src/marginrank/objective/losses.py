@@ -1,7 +1,8 @@
-"""Losses on the score difference t = s_i − s_j of a pair, as sums of hinge terms (pieces).
+"""Losses as functions of the score difference t = s_i − s_j of a pair: sums of hinge terms.
 
-A loss is ℓ(t) = Σ_m a_m · max(0, θ_m − t)^{e_m} with e_m ∈ {1, 2}. The native kernels get only the
-list of (a, θ, e), so a new loss is one new entry of :data:`LOSSES`. Listed pairs are visited one by
+A loss is ℓ(t) = Σ_m a_m · max(0, θ_m − t)^{e_m} with e_m ∈ {1, 2}; a *piece* is one term of the
+sum. The native kernels get only the list of (a, θ, e), so a new loss is one new entry of
+:data:`LOSSES`. Listed pairs are visited one by
 one, so they may have the logistic loss itself: one smooth piece, see :func:`exact`.
 """
 
@@ -23,9 +24,10 @@ LOGISTIC = 0  # the "power" of a smooth piece
 
 @dataclass(frozen=True)
 class Piece:
-    """One hinge term a · max(0, θ − t)^e, or a smooth piece, which is the only term of its loss.
+    """One term of a loss: a hinge term a · max(0, θ − t)^e, or a logistic term.
 
-    A smooth piece has the power LOGISTIC and is a · log(1 + exp(θ − t)).
+    The logistic term a · log(1 + exp(θ − t)) has the power LOGISTIC and is the only term of its
+    loss. It is called the smooth piece.
     """
 
     coefficient: float
@@ -55,7 +57,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Loss:
-    """A convex loss made of hinge terms.
+    """A convex loss ℓ(t) of the score difference t of a pair, as a sum of hinge terms.
 
     `margin` is the smallest t with zero loss, or 0 if the loss is positive everywhere. Margin
     rescaling replaces it by the margin of the pair. `error` is the largest difference from the
@@ -80,16 +82,16 @@ class Loss:
 
     @property
     def reach(self) -> float:
-        """The smallest t above which the loss is constant; infinite for a smooth piece."""
+        """The smallest score difference t above which the loss is constant; may be infinite."""
         return max(piece.theta if piece.power > 0 else np.inf for piece in self.pieces)
 
     @property
     def piecewise_linear(self) -> bool:
-        """Whether the loss is a sum of hinges, as the hinge solvers require."""
+        """Whether the loss is a sum of hinges with positive weights, as hinge solvers require."""
         return all(piece.power == 1 and piece.coefficient > 0 for piece in self.pieces)
 
     def as_array(self) -> Floats:
-        """Return the pieces as rows (a, θ, e) for the native kernels."""
+        """Return an array for the native kernels with one row (a, θ, e) per hinge term."""
         return np.array([(p.coefficient, p.theta, p.power) for p in self.pieces], dtype=np.float64)
 
     def shifted(self, offset: float) -> "Loss":
@@ -97,7 +99,7 @@ class Loss:
         return replace(self, pieces=pieces, margin=self.margin + offset)
 
     def smoothed(self, width: float) -> "Loss":
-        """Return this sum of hinges with each kink replaced by a parabola `width` wide."""
+        """Return this loss with the kink of each hinge replaced by a parabola of width `width`."""
         half = 0.5 * width
         pieces = []
         for piece in self.pieces:
@@ -110,22 +112,22 @@ class Loss:
         return self._sum(Piece.value, t)
 
     def derivative(self, t: ArrayLike) -> Floats:
-        """Return ℓ'(t); at a kink, the derivative from the right."""
+        """Return the derivative ℓ'(t), from the right where ℓ has a kink."""
         return self._sum(Piece.derivative, t)
 
     def curvature(self, t: ArrayLike) -> Floats:
-        """Return ℓ''(t); at a kink, the derivative from the right."""
+        """Return the second derivative ℓ''(t), from the right where ℓ' has a kink."""
         return self._sum(Piece.curvature, t)
 
     @property
     def largest_curvature(self) -> float:
-        """The maximum of ℓ'', which is attained left of a kink."""
+        """The largest second derivative of the loss, which is attained just left of a kink."""
         kinks = np.array([piece.theta for piece in self.pieces])
         below = np.nextafter(kinks, -np.inf)
         return float(np.max(self.curvature(below)))
 
     def squared_derivative(self) -> "Loss":
-        """Return ℓ'(t)² as a sum of pieces, for a smooth sum of hinge terms."""
+        """Return the function ℓ'(t)² as a Loss, for a differentiable loss ℓ."""
         # Left of a kink θ with coefficient a, ℓ'' is larger by 2a. So (ℓ'²)' = 2ℓ'ℓ'' jumps by
         # 4a ℓ'(θ), and (ℓ'²)'' = 2ℓ''² by the difference of its values on both sides.
         pieces = []
@@ -148,7 +150,7 @@ class Loss:
 
 
 def logistic(error: float = 0.01) -> Loss:
-    """Return the logistic loss log(1 + exp(−t)) as hinge terms, within `error` for all t.
+    """Return squared hinge terms whose sum is within `error` of log(1 + exp(−t)) for all t.
 
     Examples
     --------
@@ -163,7 +165,9 @@ def logistic(error: float = 0.01) -> Loss:
 
 
 def exact(loss: Loss) -> Loss:
-    """Return the function that a loss approximates, for listed pairs.
+    """Return the exact logistic loss for its approximation, and any other loss unchanged.
+
+    Only kernels for listed pairs can evaluate the exact logistic loss.
 
     Examples
     --------
@@ -235,7 +239,7 @@ def _largest_error(coefficients: Floats, knots: Floats) -> float:
 
 
 class _Losses(UserDict[str, Loss]):
-    """Losses by name; losses that take time to build are built on first use."""
+    """A mapping from names to losses; losses that are slow to build are built on first use."""
 
     def __init__(self, losses: Iterable[Loss], late: Mapping[str, Callable[[], Loss]]) -> None:
         super().__init__({loss.name: loss for loss in losses})
@@ -260,7 +264,7 @@ LOSSES = _Losses(
 
 
 def get_loss(name: str) -> Loss:
-    """Return the loss with this name; ``"logistic@0.001"`` is the logistic loss to within 0.001.
+    """Return the loss with the given name; ``"logistic@0.001"`` is logistic to within 0.001.
 
     Examples
     --------

@@ -35,7 +35,7 @@ MANY_FEATURES = 1 << 16  # with more, one sum per feature and block of documents
 
 @dataclass
 class Journal:
-    """Records that an objective shares with all objectives derived from it."""
+    """Counters and best weights, shared by an objective and all objectives derived from it."""
 
     sweeps: float = 0.0  # number of sweeps over X; a sweep over a sample is a fraction
     w: Floats | None = None  # best weights so far; used if the solver fails
@@ -44,7 +44,7 @@ class Journal:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Objective:
-    """F(w) for a matrix, a set of pairs and a loss."""
+    """The function F(w) of a matrix X, a pair set, a loss on pairs and a ridge."""
 
     design: Design  # X and the pairs; C and normalization are in the weights of its queries
     loss: Loss
@@ -56,7 +56,7 @@ class Objective:
 
     @cached_property
     def pair_loss(self) -> PairLoss:
-        """The loss as a function of scores."""
+        """The function that maps a score vector to the sum of the loss over all pairs."""
         return self.design.pair_loss(self.loss)
 
     @property
@@ -87,7 +87,7 @@ class Objective:
 
     @property
     def rough_sweeps(self) -> float:
-        """The cost of a rough Hessian, in sweeps."""
+        """The cost of :meth:`Point.rough_hessian`, as a number of sweeps over X."""
         return self.design.rough_sweeps(len(self.loss.pieces))
 
     @property
@@ -97,7 +97,7 @@ class Objective:
 
     @property
     def sweeps(self) -> float:
-        """Sweeps over X so far, by all objectives of the journal."""
+        """Number of sweeps over X so far, by this objective and all that share its journal."""
         return self.journal.sweeps
 
     def count_sweep(self, sweeps: float = 1.0) -> None:
@@ -111,10 +111,11 @@ class Objective:
         accumulated_update: Floats | None = None,
         like: "Point | None" = None,
     ) -> "Point":
-        """Return the point at w. Takes one sweep, or none if the scores Xw are given.
+        """Evaluate F at w; takes one sweep (pass over X), or none if the scores Xw are given.
 
-        A sweep also computes the gradient. Scores of another point carry its rounding, given by its
-        `accumulated_update`. Sorting is faster if the point `like` ranks the documents similarly.
+        The sweep also computes the gradient. If `scores` were updated step by step,
+        `accumulated_update` is Σ |change| of each weight over the steps, which bounds their
+        rounding error. Sorting is faster if the point `like` ranks the documents similarly.
         """
         w = np.ascontiguousarray(w, dtype=np.float64)
         state = None if like is None else like.state
@@ -131,7 +132,10 @@ class Objective:
         return self.at(np.zeros(self.n_features), self.space.zero())
 
     def at_point(self, point: "Point") -> "Point":
-        """Return this objective's point at the w of another objective's; takes no sweep."""
+        """Evaluate this objective at `point.w`, from the scores of `point`; takes no sweep.
+
+        `point` belongs to another objective on the same documents.
+        """
         evaluation = self.pair_loss.evaluate(point.scores, point.state)
         return Point(self, point.w, evaluation, point.accumulated_update)
 
@@ -142,31 +146,34 @@ class Objective:
         return replace(self, ridge=ridge)
 
     def on(self, matrix: Matrix | None = None, pairs: PairCounts | None = None) -> "Objective":
-        """Return the same objective on another X or with other pairs."""
+        """Return this objective with X replaced by `matrix`, or the pairs replaced by `pairs`."""
         matrix, pairs = matrix or self.matrix, pairs or self.pairs
         return replace(self, design=matrix.design(pairs, self.threads))
 
     def restrict(self, columns: Integers) -> "Objective":
-        """Return the objective on a copy of some columns of X, in ascending order."""
+        """Return this objective on a copy of the columns of X with ascending indices `columns`."""
         matrix = self.matrix.restrict(columns, self.threads)
         share = self.share * matrix.n_entries / max(self.matrix.n_entries, 1)
         return replace(self.on(matrix), features=self.feature(columns), share=share)
 
     def feature(self, j: Any) -> Any:
-        """Return the indices in the data of features of this objective."""
+        """Return the indices in the original data of the features `j` of this objective."""
         return self.matrix.feature(j) if self.features is None else self.features[j]
 
     def sample(self, fraction: float, seed: int) -> "Objective":
-        """Return the objective of a random sample of about `fraction` of the active documents.
+        """Return this objective on a random sample of about `fraction` of its documents.
 
-        Whole queries are drawn, except long queries, of which documents are drawn, or pairs if
-        pairs are listed. Weights are scaled up, so the sample estimates this objective. For one
-        seed, smaller samples are part of larger samples.
+        Only documents of queries with pairs count. Whole queries are drawn; of a long query, some
+        documents are drawn, or some pairs if pairs are listed. Weights are scaled up, so the sample
+        estimates this objective. With the same seed, a smaller sample is part of a larger one.
         """
         return self._sampled(*self.matrix.sample(self.pairs, fraction, seed, self.threads))
 
     def sample_parts(self, fraction: float, seed: int, n_parts: int) -> "list[Objective]":
-        """Return a sample in parts without a common document, each an estimate of F."""
+        """Draw a sample and divide it into parts; return the objective of each part.
+
+        No document is in two parts. The objective of each part estimates F.
+        """
         matrix, pairs = self.matrix.sample(self.pairs, fraction, seed, self.threads)
         return [self._sampled(matrix, part) for part in pairs.deal(n_parts, seed)]
 
@@ -176,35 +183,38 @@ class Objective:
 
     @property
     def feature_magnitudes(self) -> Floats:
-        """The largest absolute value of each feature; takes one sweep if X was not checked."""
+        """The largest absolute value of each feature; the first call may take one sweep."""
         return self.matrix.magnitudes(self.threads)
 
     @property
     def feature_variances(self) -> Floats | None:
-        """Approximate variance of each feature, if known and dominated by a few features."""
+        """Approximate variance of each feature; None if unknown or if no few features dominate."""
         return self.matrix.variances
 
     def scores(self, w: Floats) -> Scores:
-        """Return Xw; takes one sweep."""
+        """Return the scores Xw; takes one sweep."""
         self.count_sweep()
         return self.design.dot(w)
 
     def combine(self, z: Scores) -> Floats:
-        """Return Xᵀz for one entry per document; takes one sweep."""
+        """Return Xᵀz for a vector z with one entry per document; takes one sweep."""
         self.count_sweep()
         return self.design.transpose_dot(z)
 
     def combine_active(self, values: Floats) -> Floats:
-        """Return XᵀJc for one value c per active document; J subtracts means; takes one sweep."""
+        """Return XᵀJc, with c = `values` (one per document in queries with pairs); one sweep.
+
+        J subtracts from each entry the mean of its query.
+        """
         self.count_sweep()
         return self.design.combine_active(values)
 
 
 class Point:
-    """The objective at one w.
+    """An objective evaluated at one w: value, gradient, Hessian products and certificate.
 
-    Every certificate includes its own rounding error. The kernels return the sum of the absolute
-    values of all terms that they add; about one part in 10¹⁶ of it may be wrong. Scores that were
+    Every certificate includes its own rounding error, which is bounded by the machine epsilon times
+    the sum of the absolute values of all added terms; the kernels return that sum. Scores that were
     updated along line searches carry the rounding of all steps: `accumulated_update` is
     Σ |change| of each weight over these steps.
     """
@@ -230,23 +240,23 @@ class Point:
 
     @cached_property
     def value(self) -> float:
-        """F(w)."""
+        """The value F(w) of the objective, ridge included."""
         return 0.5 * self.objective.ridge * float(self.w @ self.w) + self.loss_value
 
     @cached_property
     def gradient(self) -> Floats:
-        """∇F(w); takes one sweep, unless the point was made by a sweep."""
+        """The gradient ∇F(w); takes one sweep if it is not known yet."""
         return self.objective.ridge * self.w + self.objective.combine(self.score_gradient)
 
     @property
     def has_gradient(self) -> bool:
-        """Whether the gradient is known, so it takes no sweep."""
+        """Whether :attr:`gradient` is already computed, so reading it takes no sweep."""
         return "gradient" in self.__dict__
 
     def by_group(self, n_groups: int) -> GroupedLoss:
-        """Return the loss as a sum over about `n_groups` groups of queries.
+        """Return the loss and its gradient for each of about `n_groups` groups of queries.
 
-        Takes one sweep, which also computes the gradient if it is not known.
+        Takes one sweep, which also sets :attr:`gradient` if it is not known.
         """
         o = self.objective
         o.count_sweep()
@@ -257,12 +267,12 @@ class Point:
 
     @property
     def sum_rounding(self) -> float:
-        """Bound on the rounding error of the sums in the loss, for given scores."""
+        """Bound on the rounding error of the loss that comes from its sums, with exact scores."""
         return PRECISION * self.losses.value_size
 
     @cached_property
     def score_rounding(self) -> float:
-        """Bound on the error of subgradient planes due to rounding of the scores."""
+        """Bound on the error of the loss's subgradient planes that comes from rounded scores."""
         return self.losses.slope_size * self._score_error
 
     @cached_property
@@ -272,12 +282,12 @@ class Point:
 
     @property
     def slope_rounding(self) -> float:
-        """Bound on the rounding error of the loss's gradient, for a feature of magnitude one."""
+        """Bound on the rounding error of a gradient entry whose feature is at most 1 in size."""
         return PRECISION * self.losses.slope_size
 
     @cached_property
     def rounding(self) -> float:
-        """Upper bound on the loss at w minus its computed value."""
+        """Upper bound on the exact loss at w minus its computed value."""
         if self.objective.loss.smooth:
             return self.sum_rounding + self.score_rounding
         # Whether a pair at a kink has a slope depends on the last digits of its scores, so bound
@@ -302,29 +312,29 @@ class Point:
 
     @property
     def gradient_gap(self) -> float:
-        """½‖∇F(w)‖² / ρ, which bounds F(w) − F* because F is ρ-strongly convex."""
+        """The bound ½‖∇F(w)‖² / ρ on F(w) − F*, valid because F is ρ-strongly convex."""
         ridge = self.objective.ridge
         length = float(np.linalg.norm(self.gradient)) + self.gradient_rounding
         return 0.5 * length * length / ridge if ridge > 0 else np.inf
 
     @property
     def gap(self) -> float:
-        """Certificate: an upper bound on F(w) − F*, rounding included."""
+        """The certificate: an upper bound on F(w) − F*, rounding error included."""
         return self.gradient_gap + self.rounding
 
     def hess_vec(self, v: Floats) -> tuple[Floats, Scores]:
-        """Return ∇²F(w) v and Xv; takes one sweep."""
+        """Return the Hessian-vector product ∇²F(w) v and the scores Xv; takes one sweep."""
         o = self.objective
         o.count_sweep()
         product, scores = o.design.hess_vec(o.pair_loss, self.state, v)
         return o.ridge * v + product, scores
 
     def hess_vec_scores(self, u: Scores) -> Scores:
-        """Return A u, with A the Hessian of the loss as a function of scores; takes no sweep."""
+        """Return Au, with A the Hessian of the loss with respect to the scores; takes no sweep."""
         return self.objective.pair_loss.hess_vec(self.state, u)
 
     def hessian(self) -> Floats:
-        """Return ∇²F(w), an n × n matrix; takes one sweep per eight columns."""
+        """Return the n × n Hessian ∇²F(w); takes one sweep per eight columns of X."""
         o = self.objective
         o.count_sweep(max(1.0, o.n_features / 8))
         hessian = o.design.hessian(o.pair_loss, self.state)
@@ -333,7 +343,7 @@ class Point:
         return hessian
 
     def rough_hessian(self) -> Floats:
-        """Return ∇²F(w) to a few digits, by matrix products."""
+        """Return the Hessian ∇²F(w) to a few digits, computed by matrix products."""
         o = self.objective
         o.count_sweep(o.rough_sweeps)
         hessian = o.design.rough_hessian(o.pair_loss, self.state)
@@ -342,18 +352,24 @@ class Point:
         return hessian
 
     def hess_diag(self) -> Floats:
-        """Return the diagonal of ∇²F(w); takes one sweep per eight entries of a row."""
+        """Return the diagonal of ∇²F(w); takes one sweep per eight stored entries of a row of X."""
         o = self.objective
         o.count_sweep(max(1.0, o.entries_per_document / 8))
         diagonal = o.design.hess_diag(o.pair_loss, self.state)
         return o.ridge + np.maximum(diagonal, 0.0)  # negative by rounding only
 
     def curved_gram(self) -> Floats:
-        """Return A K for the inner products K of the active documents; takes no sweep."""
+        """Return AK, with K the Gram matrix of the documents in queries with pairs; no sweep.
+
+        A is the Hessian of the loss with respect to the scores.
+        """
         return self.objective.design.curved_gram(self.objective.pair_loss, self.state)
 
     def move(self, step: float, direction: Floats, direction_scores: Scores) -> "Point":
-        """Return the point at w + step · direction, given X · direction; at most one sweep."""
+        """Evaluate the objective at w + step · direction; takes at most one sweep.
+
+        `direction_scores` is X · direction.
+        """
         along = self.scores, step, direction_scores, self.state
         evaluation, slope = self.objective.pair_loss.evaluate_along(*along)
         if evaluation.gradient is not None:
@@ -370,9 +386,10 @@ class Point:
         return Point(self.objective.with_ridge(ridge), self.w, there, self.accumulated_update)
 
     def through(self, features: Integers) -> "Point":
-        """Return the point at the same w on some features, which have all non-zero weights.
+        """Return the same point of the objective restricted to `features`.
 
-        Their columns are copied. Takes a sweep only if scores carry the rounding of other features.
+        All other features must have zero weight. The columns of `features` are copied. Takes a
+        sweep only if the scores carry rounding errors of the other features.
         """
         restricted, w = self.objective.restrict(features), self.w[features]
         if np.delete(self.accumulated_update, features).any():
@@ -383,13 +400,13 @@ class Point:
         return Point(restricted, w, evaluation, self.accumulated_update[features])
 
     def loss_slope(self, direction_scores: Scores) -> float:
-        """Return the slope of the loss along a direction, given X · direction; takes no sweep."""
+        """Return the derivative of the loss along a direction, given X · direction; no sweep."""
         if self._slope_along[0] is direction_scores:
             return self._slope_along[1]
         return self.objective.space.dot(self.score_gradient, direction_scores)
 
     def slope(self, direction: Floats, direction_scores: Scores) -> float:
-        """Return ∇F(w)ᵀ direction, given X · direction; takes no sweep."""
+        """Return the slope ∇F(w)ᵀ direction, from X · direction; takes no sweep."""
         # Avoid touching scores: they may live on another machine.
         if self.has_gradient and self._slope_along[0] is not direction_scores:
             return float(self.gradient @ direction)
@@ -397,6 +414,6 @@ class Point:
         return ridge * float(self.w @ direction) + self.loss_slope(direction_scores)
 
     def curvature(self, direction: Floats, direction_scores: Scores) -> float:
-        """Return directionᵀ ∇²F(w) direction, given X · direction; takes no sweep."""
+        """Return the curvature directionᵀ ∇²F(w) direction, from X · direction; takes no sweep."""
         o, image = self.objective, self.hess_vec_scores(direction_scores)
         return o.ridge * float(direction @ direction) + o.space.dot(direction_scores, image)

@@ -1,12 +1,13 @@
-"""Margins of pairs, for margin rescaling (paper 2, section 6.2).
+"""Pair margins: the score difference that a pair needs for zero loss (margin rescaling).
 
-With the squared hinge, a pair in the wrong order has a loss of at least its squared margin, so a
-margin m stands for the cost δ = m².
+See paper 2, section 6.2. With the squared hinge, a pair in the wrong order has a loss of at least
+its squared margin, so a margin m stands for the cost δ = m².
 
-Margins d_i − d_j cost nothing: the kernels get s − d instead of s. If margins depend on both
-labels, the pairs are divided into one set per margin. Each set has its own pair weights, which are
-zero for all other pairs, and its own hinge terms, which are shifted by the margin. So the kernels
-need one window of the sorted scores per margin, and one sum per margin and preferred label.
+A margin that is a difference d_i − d_j takes no extra time: the kernels get s − d instead of s. If
+margins depend on both labels, the pairs are divided into one set per margin. Each set has its own
+pair weights, which are zero for all other pairs, and its own hinge terms, which are shifted by the
+margin. So the kernels need one window of the sorted scores per margin, and one sum per margin and
+preferred label.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +25,10 @@ MOST_MARGIN_LABELS = 16  # with the 120 margins of 16 labels, a document takes t
 
 
 def margin_offsets(margin: Any, y: NDArray[Any], qid: Integers) -> Floats:
-    """Return the offsets d_i for the parameter `margin`, relative to one document per query."""
+    """Return one offset d_i per document, so the margin of the pair (i, j) is d_i − d_j.
+
+    `margin` is the parameter of RankSVM. In each query, one document gets the offset 0.
+    """
     if callable(margin):
         offsets = np.asarray(margin(y), dtype=np.float64)
         if offsets.shape != y.shape or not np.isfinite(offsets).all():
@@ -41,7 +45,7 @@ def margin_offsets(margin: Any, y: NDArray[Any], qid: Integers) -> Floats:
 
 
 class WindowedPairs(NamedTuple):
-    """Pair weights and hinge terms for the kernels, divided by margin."""
+    """Pair weights and shifted hinge terms for the native kernels, one group per margin."""
 
     factors: PairFactors
     pieces: Floats  # hinge terms, one margin after the other
@@ -50,7 +54,7 @@ class WindowedPairs(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelMargins:
-    """Margins that depend on the labels of both documents of a pair.
+    """Margins of pairs as a function of the labels of both documents, stored as a table.
 
     Examples
     --------
@@ -68,9 +72,10 @@ class LabelMargins:
     def of_labels(
         cls, margin: Any, y: NDArray[Any], labels: NDArray[Any] | None = None
     ) -> "LabelMargins":
-        """Return the margins that RankSVM's parameter `margin` has for the labels y.
+        """Tabulate `margin` (callable or matrix, a parameter of RankSVM) for the labels y.
 
-        `labels` are the distinct labels of all data if y is a part; by default the labels in y.
+        `labels` are the distinct labels of all data if y is only a part of it; by default, the
+        distinct labels in y.
         """
         distinct = np.unique(y) if labels is None else labels
         table = label_matrix("margin", margin, distinct, most=MOST_MARGIN_LABELS)
@@ -84,12 +89,15 @@ class LabelMargins:
         return cls(np.concatenate([part.code for part in parts]), parts[0].table)
 
     def between(self, preferred: Integers, other: Integers) -> Floats:
-        """Return the margins of pairs of documents."""
+        """Return the margin of each pair (preferred[k], other[k]) of document indices."""
         margins: Floats = self.table[self.code[preferred], self.code[other]]
         return margins
 
     def windowed(self, factors: PairFactors | None, loss: Loss) -> WindowedPairs:
-        """Return the pairs by margin: their weights (1 if `factors` is None) and shifted pieces."""
+        """Return pair weights and hinge terms that give each pair its margin, for the kernels.
+
+        `factors` are the pair weights; None for weights of one.
+        """
         own = PairFactors(*np.ones((2, self.code.size, 1))) if factors is None else factors
         preferred, other = [], []
         pieces, ranks = [], []
@@ -109,7 +117,9 @@ class LabelMargins:
         )
 
     def _labels_by_margin(self) -> "Iterator[tuple[float, list[tuple[int, Booleans]]]]":
-        """Yield each margin with the labels of its pairs: a preferred one, and the other ones.
+        """Yield each distinct margin with its pairs of labels.
+
+        The pairs are a list of (code of the preferred label, mask of the other labels).
 
         Preferred labels are not merged, so the sums over a query do not depend, to the last bit,
         on labels that the query does not have.

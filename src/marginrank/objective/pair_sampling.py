@@ -1,4 +1,4 @@
-"""Random parts and random pairs of a set of pairs, for stochastic solvers."""
+"""Random division of queries into parts and random sampling of pairs, for stochastic solvers."""
 
 from abc import ABC, abstractmethod
 from typing import NamedTuple
@@ -15,7 +15,7 @@ ANY_LEVEL = int(np.iinfo(np.int32).max)  # more levels than a query can have
 
 
 def random_parts(sizes: Integers, n_parts: Integers, keys: Integers, seed: int) -> Integers:
-    """Split each group of items at random into equal parts; return the part number of each item.
+    """Divide each group of items at random into equal parts; return the part number of each item.
 
     Group k has `sizes[k]` consecutive items and `n_parts[k]` parts; part numbers continue from one
     group to the next. The split of a group depends only on `seed` and its key.
@@ -29,7 +29,7 @@ def random_parts(sizes: Integers, n_parts: Integers, keys: Integers, seed: int) 
 
 
 class DrawnPairs(NamedTuple):
-    """Documents of pairs, and the margins of the pairs."""
+    """Sampled pairs: indices of the preferred and the other documents, and margins, if any."""
 
     preferred: Integers
     other: Integers
@@ -37,31 +37,38 @@ class DrawnPairs(NamedTuple):
 
 
 class LevelRanks(NamedTuple):
-    """Ranks of documents by query and level."""
+    """One integer `place` per document: two documents can form a pair if at most `width` apart."""
 
     place: Integers
     width: int
 
 
 def level_ranks(query: Integers, level: NDArray[np.int32], width: int) -> LevelRanks:
-    """Return ranks of documents by query and level, with queries more than `width` apart."""
+    """Return one integer per document that increases with its query, then with its level.
+
+    Integers of one query differ like its levels. Integers of different queries differ by more than
+    `width`, so documents whose integers differ by 1 to `width` form the pairs.
+    """
     highest = int(level.max(initial=0))
     width = min(width, highest + 1)
     return LevelRanks(query * (highest + width + 1) + level, width)
 
 
 class PairDrawer(ABC):
-    """Draws pairs with probabilities in proportion to their weights."""
+    """Samples pairs with replacement, with probability proportional to their weight."""
 
     total: float  # weight of all pairs
 
     @abstractmethod
     def draw(self, count: int, rng: np.random.Generator) -> DrawnPairs:
-        """Return `count` pairs."""
+        """Return `count` random pairs."""
 
 
 class LevelDrawer(PairDrawer):
-    """Draws pairs with different or close levels (label ranks), in O(log n_documents) each."""
+    """Samples pairs implied by labels, each in O(log n_documents); see :class:`PairDrawer`.
+
+    `width` is the largest difference of the levels of a pair; None for any.
+    """
 
     def __init__(
         self,
@@ -116,7 +123,7 @@ class LevelDrawer(PairDrawer):
 
 
 class ListedDrawer(PairDrawer):
-    """Draws from a list of pairs with given weights."""
+    """Samples from a list of pairs with given weights; see :class:`PairDrawer`."""
 
     def __init__(self, pairs: Integers, weight: Floats, margin: Floats | None) -> None:
         self._pairs = pairs

@@ -1,4 +1,4 @@
-"""The pairs of documents that a loss is summed over, and their weights.
+"""Base classes for sets of document pairs: the pairs that a loss is summed over, and weights.
 
 Pairs are implied by labels (:class:`~marginrank.objective.level_pairs.LevelPairs`) and never
 listed, or they come from a list (:class:`~marginrank.objective.listed_pairs.ListedPairs`). Both
@@ -27,7 +27,7 @@ LONG_QUERIES = 256  # samples take only a part of a query that has more than 1/2
 
 
 class PairCounts(ABC):
-    """The properties of pairs that an objective needs, even if the pairs are on other machines."""
+    """Numbers of documents, queries and pairs of a pair set, which may be on other machines."""
 
     @property
     @abstractmethod
@@ -40,7 +40,7 @@ class PairCounts(ABC):
     @property
     @abstractmethod
     def n_active_documents(self) -> int:
-        """Number of documents of queries with pairs of positive weight."""
+        """Number of documents in queries that have a pair of positive weight."""
 
     @property
     @abstractmethod
@@ -53,7 +53,10 @@ class PairCounts(ABC):
 
 
 class ActiveDocuments(NamedTuple):
-    """Documents of queries with pairs of positive weight."""
+    """The active documents: documents in queries that have a pair of positive weight.
+
+    `rows` are their rows of X; `offsets` has the index of the first active document of each query.
+    """
 
     documents: Integers
     rows: Integers
@@ -62,7 +65,7 @@ class ActiveDocuments(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class PairSet(AlignedWhenUnpickled, PairCounts):
-    """Pairs of documents of one query, in memory."""
+    """A set of pairs (i, j) of documents of the same query, with weights, in memory."""
 
     n_rows: int  # number of rows of X
     query_weight: Floats  # factor on the loss of each query
@@ -85,64 +88,71 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
     @property
     @abstractmethod
     def active_queries(self) -> Booleans:
-        """Mask of the queries with pairs of positive weight."""
+        """Mask of the queries that have a pair of positive weight."""
 
     @property
     @abstractmethod
     def weight_by_query(self) -> Floats:
-        """Σ δ_ij over the pairs of each query."""
+        """The sum of the pair weights δ_ij of each query."""
 
     @property
     @abstractmethod
     def covered(self) -> float:
-        """Sum over queries of weight × pairs (number or weight), to which samples are scaled up."""
+        """Total weight of the set, to which the weights of a sample are scaled up.
+
+        It is the sum over queries of the query weight times the number of its pairs (implied by
+        labels) or their weight (listed).
+        """
 
     @abstractmethod
     def native(self, loss: Loss) -> _core.Pairs:
-        """Return the pairs in the form that the kernels take."""
+        """Return the pairs and the hinge terms of `loss` as an object of the native kernels."""
 
     @abstractmethod
     def sample(self, fraction: float, seed: int, *, among: int | None = None) -> Self:
-        """Return a sample with about `fraction` of the active documents, as in `Objective.sample`.
+        """Return a random sample of the pairs, with about `fraction` of the active documents.
 
-        If this is a part of a larger set, `among` is the number of active documents of the larger
-        set, and :meth:`standing_for` scales the weights up later.
+        See :meth:`Objective.sample`. If this set is a part of a larger one, `among` is the number
+        of active documents of the larger set, and the caller scales the weights up with
+        :meth:`standing_for`.
         """
 
     @abstractmethod
     def deal(self, n_parts: int, seed: int) -> list[Self]:
-        """Return random parts without a common document, each scaled to the weight of all pairs.
+        """Divide the documents at random into `n_parts` parts; return the pairs inside each part.
 
-        Whole queries are distributed, except long queries, whose documents are distributed.
+        A part gets whole queries, and a share of the documents of each long query. The weights of
+        each part are scaled up to the total weight of this set.
         """
 
     @abstractmethod
     def split(self, bounds: Integers, row_bounds: Integers) -> list[Self]:
-        """Return parts: part k has the pairs of the queries bounds[k] … bounds[k + 1].
+        """Split the set by query: part k gets the queries from bounds[k] to bounds[k + 1] − 1.
 
-        The matrix of part k has the rows row_bounds[k] … row_bounds[k + 1], which hold these
-        queries. Arrays over documents are not copied if documents are in the order of the rows.
+        The rows of X of part k are row_bounds[k] to row_bounds[k + 1] − 1. Arrays over documents
+        are not copied if documents are in the order of the rows.
         """
 
     def bundled(self) -> Self:
-        """Return the same pairs, with queries split where that makes sweeps cheaper."""
+        """Return the same pairs, with long queries split if that makes a pass over X faster."""
         return self
 
     @abstractmethod
     def compact(self) -> Self:
-        """Return the same pairs on a matrix that has only the rows of their documents."""
+        """Return the same pairs, for a matrix that has only the rows of their documents."""
 
     @classmethod
     @abstractmethod
     def join(cls, sets: Sequence[Self]) -> Self:
-        """Return the pairs of several sets on one matrix, with their rows one after the other.
+        """Return the union of several sets, for the matrix with their rows stacked in order.
 
-        The sets are compact. All or none of them have factors, and all or none have margins.
+        Each set must be compact (see :meth:`compact`). All or none have pair weights, and all or
+        none have margins.
         """
 
     @abstractmethod
     def cut(self, queries: Integers, *, largest: int, seed: int, first: int) -> Self:
-        """Return some queries, cut into random parts of at most `largest` documents.
+        """Return the given queries, each cut at random into parts of at most `largest` documents.
 
         Each part is a query of the result. The losses of a query's parts sum to its own loss,
         exactly or on average. How query q is cut depends only on `seed` and `first` + q.
@@ -150,11 +160,11 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
 
     @abstractmethod
     def drawer(self, queries: Integers) -> PairDrawer:
-        """Return a sampler of pairs of the given queries, in proportion to their weights."""
+        """Return a sampler of the pairs of `queries`, with probability proportional to weight."""
 
     @property
     def weights(self) -> Floats:
-        """Total weight of the pairs of each query, multiplied by the weight of the query."""
+        """For each query, its weight times the sum of the weights of its pairs."""
         return self.query_weight * self.weight_by_query
 
     @property
@@ -177,13 +187,16 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
         )
 
     def long_queries(self, among: int | None = None) -> Booleans:
-        """Return a mask of active queries that hold a large share of `among` active documents."""
+        """Return a mask of the long queries: those with over 1 / LONG_QUERIES of the documents.
+
+        Only active documents count; `among` is their number, by default that of this set.
+        """
         sizes = self.documents.sizes
         total = self.n_active_documents if among is None else among
         return self.active_queries & (sizes > total / LONG_QUERIES)
 
     def check_overflow(self) -> None:
-        """Raise ValueError if weights are too large to compute with."""
+        """Raise ValueError if the total weight exceeds LARGEST_WEIGHT."""
         with np.errstate(over="ignore", invalid="ignore"):
             total = float(np.sum(self.weights))
         if not total <= LARGEST_WEIGHT:
@@ -193,7 +206,10 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
             )
 
     def weighted(self, C: float, normalization: str) -> Self:
-        """Return the same pairs with C and the normalization in the query weights."""
+        """Return the same pairs, with query weights multiplied by C and normalized.
+
+        `normalization` is the parameter of RankSVM: "none", "query" or "pairs".
+        """
         self.check_overflow()
         total = float(np.sum(self.weights))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -214,32 +230,35 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
         return part
 
     def weighing(self, total: float) -> Self:
-        """Return the same pairs with weights that sum to `total`, unless all are zero."""
+        """Return the same pairs with weights rescaled to sum to `total`, unless all are zero."""
         own = float(np.sum(self.weights))
         return self if own <= 0 else replace(self, query_weight=self.query_weight * (total / own))
 
     def averaged(self) -> Self:
-        """Return the same pairs with the mean over a query's pairs instead of their sum."""
+        """Return the same pairs, reweighted so each query counts the mean loss of its pairs."""
         inside = self.weight_by_query
         mean = np.divide(self.query_weight, inside, out=np.zeros(inside.size), where=inside > 0)
         return replace(self, query_weight=mean)
 
     def without(self, queries: Booleans) -> Self:
-        """Return the same pairs with some queries' weights set to zero."""
+        """Return the same pairs with the weights of the masked queries set to zero."""
         return replace(self, query_weight=np.where(queries, 0.0, self.query_weight))
 
     @abstractmethod
     def unweighted(self) -> Self:
-        """Return the same pairs, all of weight one."""
+        """Return the same pairs with all query weights and pair weights equal to one."""
 
     def n_inside(self, loss: Loss, scores: Floats) -> int:
-        """Return the number of pairs on which the loss has a slope, whatever their weight."""
+        """Return the number of pairs with s_i − s_j below the reach of the loss, at `scores`."""
         inside = Loss("inside", (Piece(1.0, loss.reach, 1),))
         counts = self.unweighted().active_weights(inside, scores)
         return exact_sum(counts.astype(np.int64))
 
     def active_weights(self, loss: Loss, scores: Floats) -> Floats:
-        """Return the weight of each query's pairs inside the margin of the first piece."""
+        """Return, for each query, the total weight of its pairs with s_i − s_j < θ.
+
+        θ is the position of the kink of the first hinge term of the loss.
+        """
         weights: Floats = _core.active_weights(self.native(loss), scores, self.threads)
         return weights
 
@@ -258,13 +277,17 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
         return inverse / np.sum(self.query_weight[has_pairs])
 
     def _standing_for(self, chosen: Integers, full: Floats, kept: Floats) -> Floats:
-        # `full` is the weight of the pairs of each query, `kept` that of the kept pairs of a chosen
-        # query.
+        # Return the weights of the `chosen` queries, scaled up for the pairs that were dropped.
+        # `full` has the weight of all pairs of each query, `kept` the weight of the kept pairs of
+        # each chosen query.
         factor = np.divide(full[chosen], kept, out=np.zeros_like(kept), where=kept > 0)
         return self.query_weight[chosen] * factor
 
     def standing_for(self, covered: float) -> Self:
-        """Return a sample with weights scaled up to the :attr:`covered` total of its source."""
+        """Return this set with weights scaled so that its :attr:`covered` equals the argument.
+
+        Applied to a sample of a set with that total, whose pairs it represents.
+        """
         own = self.covered
         if own <= 0:
             return self
@@ -272,7 +295,10 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
 
 
 def check_C(C: float, total: float, weighted: float) -> None:
-    """Raise ParameterError if C makes the weights of all pairs, `total`, overflow or vanish."""
+    """Raise ParameterError if the total pair weight times C overflows, or is zero by underflow.
+
+    `total` is the sum of all weights before and `weighted` after multiplication by C.
+    """
     if not weighted <= LARGEST_WEIGHT:
         raise ParameterError(
             Mention("C", f"{C:.3g}"),
@@ -288,17 +314,17 @@ def check_C(C: float, total: float, weighted: float) -> None:
 
 
 def query_weight_of(data: RankingData) -> Floats:
-    """Return the query weights, ones by default."""
+    """Return the query weights of `data`, or ones if it has none."""
     return np.ones(data.n_queries) if data.query_weight is None else data.query_weight
 
 
 def joined_offsets(documents: Sequence[Documents]) -> Integers:
-    """Return the query offsets of several sets, one after the other."""
+    """Return the offsets of the queries of several sets, as if the sets were concatenated."""
     sizes = np.concatenate([some.sizes for some in documents])
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 def concatenated(values: Sequence[Floats | None]) -> Floats | None:
-    """Return the concatenated arrays of several sets, or None if the sets have no arrays."""
+    """Concatenate the arrays that are not None; return None if all are None."""
     given = [some for some in values if some is not None]
     return np.concatenate(given) if given else None

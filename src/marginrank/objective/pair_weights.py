@@ -1,8 +1,9 @@
-"""Weights δ_ij of pairs, which multiply their loss (slack rescaling, paper 2, section 6.2).
+"""Pair weights δ_ij, which multiply the loss of each pair (slack rescaling).
 
-Weights are sums of products, δ_ij = Σ_r P_ir · Q_jr, which the kernels evaluate in
-O(rank · l log k). A matrix over k labels has rank at most k − 1. A difference of gains has rank two
-for any number of labels, and the change of DCG by a swap has rank four.
+See paper 2, section 6.2. Weights are sums of products, δ_ij = Σ_r P_ir · Q_jr, with one row of P
+and of Q per document; P and Q are called the *factors*. The kernels need O(rank · l log k) for
+l documents with k labels. A matrix over k labels has rank at most k − 1. A difference of gains has
+rank two for any number of labels, and the change of DCG by a swap has rank four.
 """
 
 from collections.abc import Callable
@@ -19,14 +20,14 @@ MOST_LABELS = 64  # most labels for a matrix or a callable: the time grows with 
 
 
 class PairFactors(NamedTuple):
-    """The factors P and Q, one row per document, in the order of the rows of X."""
+    """The factors P (`preferred`) and Q (`other`) of pair weights δ_ij = Σ_r P_ir · Q_jr."""
 
     preferred: Floats
     other: Floats
 
 
 def document_weights(preferred: ArrayLike, other: ArrayLike | None = None) -> PairFactors:
-    """Return the factors of δ_ij = preferred_i · other_j, with other = 1 by default.
+    """Return the factors of the pair weights δ_ij = preferred_i · other_j; other is 1 by default.
 
     Examples
     --------
@@ -41,7 +42,9 @@ def document_weights(preferred: ArrayLike, other: ArrayLike | None = None) -> Pa
 
 
 def gain_difference(y: ArrayLike, gain: Callable[[Floats], Floats] | None = None) -> PairFactors:
-    """Return the factors of δ_ij = g(y_i) − g(y_j) for a non-decreasing g, the label by default.
+    """Return the factors of the pair weights δ_ij = g(y_i) − g(y_j), with g(y) = y by default.
+
+    The function g, given as `gain`, must be non-decreasing.
 
     Examples
     --------
@@ -59,10 +62,11 @@ def gain_difference(y: ArrayLike, gain: Callable[[Floats], Floats] | None = None
 def weight_matrix(
     y: ArrayLike, matrix: ArrayLike, labels: NDArray[Any] | None = None
 ) -> PairFactors:
-    """Return the factors of δ_ij = matrix[a, b] for y_i = labels[a] and y_j = labels[b].
+    """Return the factors of pair weights that a matrix gives for each two labels.
 
-    `labels` are all distinct labels, ascending; by default the labels in y. Only entries with a > b
-    are used, because the preferred document has the higher label.
+    δ_ij = matrix[a, b] for y_i = labels[a] and y_j = labels[b]. `labels` are all distinct labels,
+    ascending; by default the labels in y. Only entries with a > b are used, because the preferred
+    document has the higher label.
 
     Examples
     --------
@@ -81,10 +85,11 @@ def weight_matrix(
 
 
 def label_matrix(name: str, value: Any, labels: NDArray[Any], *, most: int) -> Floats:
-    """Return a parameter that depends on two labels as a matrix, with zeros where row ≤ column.
+    """Return a parameter of two labels (matrix or callable) as a matrix, one row per label.
 
-    Raise ValueError unless the values are finite and non-negative, with one row and one column for
-    each label, and at most `most` labels.
+    Row and column are the indices of both labels; entries with row ≤ column are set to zero. Raise
+    ValueError unless the values are finite and non-negative, the shape fits the number of labels,
+    and there are at most `most` labels. `name` is the name of the parameter in messages.
     """
     if labels.size > most:
         raise ValueError(
@@ -114,7 +119,7 @@ def label_matrix(name: str, value: Any, labels: NDArray[Any], *, most: int) -> F
 
 
 def ndcg_difference(y: ArrayLike, qid: ArrayLike) -> PairFactors:
-    """Return the factors of the decrease of NDCG by swapping two documents of the ideal ranking.
+    """Return the factors of pair weights: the NDCG lost if an ideal ranking swaps both documents.
 
     δ_ij = (g_i − g_j) (D_i − D_j) / IDCG with the gain g = 2^y and the discount
     D = 1 / log₂(1 + rank) in the ideal ranking, averaged over the ranks that the documents of one
@@ -138,7 +143,7 @@ def ndcg_difference(y: ArrayLike, qid: ArrayLike) -> PairFactors:
 
 
 def top_difference(y: ArrayLike, qid: ArrayLike, discount: ArrayLike, k: int) -> PairFactors:
-    """Return the factors of the approximate change of NDCG@k by swapping two documents.
+    """Return the factors of pair weights: about the change of NDCG@k if both documents are swapped.
 
     δ_ij = (g_i − g_j) (D_i + D_j) / IDCG@k with the gain g = 2^y and the discounts D ≥ 0 that the
     documents have in some ranking, 0 beyond rank k. It is the change of NDCG@k if one of the two is
@@ -214,7 +219,7 @@ def _mean_by_run(values: Floats, begins: Booleans) -> Floats:
 
 
 def exponential_gain(labels: NDArray[Any]) -> Floats:
-    """Return 2^y; raise ValueError if products of gains would overflow or underflow."""
+    """Return the gain 2^y of each label; raise ValueError if products of gains could overflow."""
     values = labels.astype(np.float64)
     if values.size and np.abs(values).max() > LARGEST_GAIN_LABEL:
         at = int(np.argmax(np.abs(values)))
@@ -229,9 +234,10 @@ def exponential_gain(labels: NDArray[Any]) -> Floats:
 def pair_cost(
     cost: Any, y: NDArray[Any], qid: Integers, labels: NDArray[Any] | None = None
 ) -> PairFactors | None:
-    """Return the factors P and Q of the pair weights for `pair_cost` of RankSVM, or None.
+    """Return the factors of the pair weights that the parameter `pair_cost` of RankSVM describes.
 
-    `labels` are the distinct labels of all data if y is only a part; by default the labels in y.
+    Return None for `cost` None: all weights are one. `labels` are the distinct labels of all data
+    if y is only a part; by default the labels in y.
     """
     if cost is None:
         return None
@@ -241,7 +247,10 @@ def pair_cost(
 
 
 def with_propensity(factors: PairFactors | None, propensity: Floats) -> PairFactors:
-    """Return factors with each pair's weight divided by its preferred document's propensity."""
+    """Divide the weight of each pair by the propensity of its preferred document.
+
+    Return the factors of the new weights. `factors` None stands for weights of one.
+    """
     high = np.flatnonzero(propensity > 1)
     if high.size:
         raise ValueError(
@@ -257,7 +266,10 @@ def with_propensity(factors: PairFactors | None, propensity: Floats) -> PairFact
 
 
 def with_preferred(factors: PairFactors | None, weight: Floats) -> PairFactors:
-    """Return factors with each pair's weight multiplied by its preferred document's weight."""
+    """Multiply the weight of each pair by the `weight` of its preferred document.
+
+    Return the factors of the new weights. `factors` None stands for weights of one.
+    """
     if factors is None:
         return document_weights(weight)
     return PairFactors(factors.preferred * weight[:, None], factors.other)

@@ -6,8 +6,9 @@
 
 A backend implements their abstract methods and a :class:`Matrix`, which holds X and makes designs.
 All other methods have a generic implementation, which a backend may replace by a faster one.
-Vectors with one entry per feature are NumPy arrays. "A sweep" is one pass over X. z is the gradient
-of the loss with respect to the scores, A the Hessian, and J subtracts the mean of each query.
+Vectors with one entry per feature are NumPy arrays. A *sweep* is one pass over X. z is the gradient
+of the loss with respect to the scores, A the Hessian of the loss with respect to the scores, and J
+subtracts from each score the mean score of its query.
 """
 
 from abc import ABC, abstractmethod
@@ -25,7 +26,7 @@ from marginrank.objective.pair_sets import ActiveDocuments, PairCounts, PairSet
 
 Scores = NewType("Scores", object)  # one entry per document, in the order of the pair set
 State = NewType("State", object)  # order and windows of documents, for products with the Hessian
-QueryLosses = NewType("QueryLosses", object)  # the loss of each query, and the Σ |terms| of sums
+QueryLosses = NewType("QueryLosses", object)  # per query: its loss, and sizes that bound rounding
 # Scores and states are valid for every loss on the same documents, and with other columns of X.
 # With another loss, a state only gives an initial order of the documents.
 
@@ -34,7 +35,7 @@ ROUGH_SWEEPS, ROUGH_PER_PIECE, ROUGH_PER_FEATURE = 10.0, 6.0, 0.05
 
 
 class LossSums(NamedTuple):
-    """The total loss over all queries, with bounds for its rounding."""
+    """The loss summed over all queries, with the sizes that bound the rounding error of the sum."""
 
     value: float
     value_size: float  # sum of |terms| of the loss, for bounds on its rounding
@@ -44,14 +45,14 @@ class LossSums(NamedTuple):
 
     @classmethod
     def of(cls, table: Floats, n_documents: int) -> "LossSums":
-        """Sum a table with one row (value, value_size, slope_size) per query."""
+        """Sum the columns of a table with one row (value, value_size, slope_size) per query."""
         value, value_size, slope_size = (float(np.sum(column)) for column in table.T)
         n_queries = int(np.count_nonzero(table[:, 0]))
         return cls(value, value_size, slope_size, n_queries, n_documents)
 
 
 class Evaluation(NamedTuple):
-    """The loss and its derivatives at one score vector.
+    """The loss and its gradient at one score vector.
 
     `by_query` is an array of one row per query (its loss and the two sizes of LossSums), or any
     object if the design implements all methods that take it.
@@ -66,34 +67,34 @@ class Evaluation(NamedTuple):
 
 
 class GroupedLoss(NamedTuple):
-    """The loss at one w as a sum over groups of queries."""
+    """The loss L(w) = Σ_g L_g(w) at one w, split into one term per group g of queries."""
 
     losses: Floats  # L_g(w)
     gradients: Floats  # ∇L_g(w), one row per group
 
 
 class ScoreSpace(ABC):
-    """Operations on vectors with one entry per document."""
+    """Vector operations of a backend on opaque vectors with one entry per document."""
 
     @abstractmethod
     def zero(self) -> Scores:
-        """Return the scores of w = 0."""
+        """Return the score vector of w = 0, which is all zeros."""
 
     @abstractmethod
     def add(self, a: Scores, step: float, b: Scores) -> Scores:
-        """Return a + step · b."""
+        """Return the vector a + step · b."""
 
     @abstractmethod
     def dot(self, a: Scores, b: Scores) -> float:
-        """Return aᵀb."""
+        """Return the inner product aᵀb."""
 
     @abstractmethod
     def entries(self, a: Scores, documents: Integers | None = None) -> Floats:
-        """Return the entries of `documents` (ascending indices), or all entries, as an array."""
+        """Return the entries of `a` at the given ascending indices, or all, as a NumPy array."""
 
     @abstractmethod
     def vector(self, entries: Floats) -> Scores:
-        """Return an array with one entry per document as a vector of this backend."""
+        """Convert a NumPy array with one entry per document to a vector of this backend."""
 
     def std(self, a: Scores) -> float:
         return float(np.std(self.entries(a)))
@@ -109,22 +110,29 @@ class PairLoss(ABC):
 
     @abstractmethod
     def evaluate(self, scores: Scores, like: State | None) -> Evaluation:
-        """Return value and gradient; faster if the state `like` ranks the documents similarly."""
+        """Return the loss and its gradient with respect to the scores, both at `scores`.
+
+        `like` is the state of an earlier evaluation. Sorting is faster if its scores rank the
+        documents similarly; the result does not depend on it.
+        """
 
     @abstractmethod
     def hess_vec(self, state: State, u: Scores) -> Scores:
-        """Return Au, the product with the Hessian A at the scores of the state."""
+        """Return Au, with A the Hessian of the loss at the scores that `state` belongs to."""
 
     def evaluate_along(
         self, scores: Scores, step: float, direction: Scores, like: State | None
     ) -> tuple[Evaluation, float]:
-        """Return the evaluation at scores + step · direction, and the slope along the direction."""
+        """Return the evaluation at s = scores + step · direction, and the slope of the loss at s.
+
+        The slope is the derivative of the loss along `direction`.
+        """
         found = self.evaluate(self.space.add(scores, step, direction), like)
         return found, self.space.dot(found.score_gradient, direction)
 
 
 class Design(ABC):
-    """X with one row per document of a set of pairs, in the order of the set.
+    """The matrix X with one row per document of a pair set, in the order of the pair set.
 
     The generic methods need `pairs` to be a PairSet, in memory. Results do not depend on `threads`.
     """
@@ -139,32 +147,32 @@ class Design(ABC):
 
     @abstractmethod
     def pair_loss(self, loss: Loss) -> PairLoss:
-        """Return `loss` summed over the pairs, as a function of scores."""
+        """Return the function that maps scores to the sum of `loss` over all pairs."""
 
     @abstractmethod
     def dot(self, w: Floats) -> Scores:
-        """Return Xw; takes one sweep."""
+        """Return the scores Xw; takes one sweep."""
 
     @abstractmethod
     def transpose_dot(self, z: Scores) -> Floats:
-        """Return Xᵀz; takes one sweep."""
+        """Return Xᵀz for a vector z with one entry per document; takes one sweep."""
 
     @abstractmethod
     def rows(self, rows: Integers) -> Rows:
-        """Return the rows of the matrix with these ascending indices."""
+        """Return the rows of X at the ascending indices `rows`."""
 
     def evaluate(self, loss: PairLoss, w: Floats, like: State | None) -> Evaluation:
-        """Return value and gradient of a loss at the scores Xw; takes one sweep."""
+        """Return the loss at the scores Xw and its gradient with respect to w; takes one sweep."""
         found = loss.evaluate(self.dot(w), like)
         return found._replace(gradient=self.transpose_dot(found.score_gradient))
 
     def hess_vec(self, loss: PairLoss, state: State, v: Floats) -> tuple[Floats, Scores]:
-        """Return the Hessian product XᵀAXv, and the scores Xv; takes one sweep."""
+        """Return the Hessian-vector product XᵀAXv and the scores Xv; takes one sweep."""
         scores = self.dot(v)
         return self.transpose_dot(loss.hess_vec(state, scores)), scores
 
     def share(self, designs: Sequence["Design"]) -> "SharedSweeps":
-        """Return sweeps over X that several problems on the same documents share."""
+        """Return an object that makes one sweep over X for all `designs`, on the same documents."""
         return SharedSweeps(designs)
 
     def column(self, j: int) -> Scores:
@@ -173,27 +181,30 @@ class Design(ABC):
         return self.dot(unit)
 
     def hessian(self, loss: PairLoss, state: State) -> Floats:
-        """Return the Hessian XᵀAX; takes one sweep per eight columns."""
+        """Return the Hessian XᵀAX of the loss in w; takes one sweep per eight columns of X."""
         images = (loss.hess_vec(state, self.column(j)) for j in range(self.matrix.n_features))
         return np.stack([self.transpose_dot(image) for image in images], axis=1)
 
     def rough_hessian(self, loss: PairLoss, state: State) -> Floats:
-        """Return XᵀAX to a few digits."""
+        """Return an approximation of the Hessian XᵀAX that is correct to a few digits."""
         return self.hessian(loss, state)
 
     def rough_sweeps(self, n_pieces: int) -> float:
-        """Return the cost of a rough Hessian of a loss, in sweeps."""
+        """Return the cost of :meth:`rough_hessian` in sweeps, with `n_pieces` hinge terms."""
         n = self.matrix.n_features
         fill = n * self.matrix.n_rows / max(self.matrix.n_entries, 1)
         return fill * (ROUGH_SWEEPS + ROUGH_PER_PIECE * n_pieces + ROUGH_PER_FEATURE * n)
 
     def hess_diag(self, loss: PairLoss, state: State) -> Floats:
-        """Return the diagonal of XᵀAX; takes one sweep per eight entries of a row."""
+        """Return the diagonal of the Hessian XᵀAX; one sweep per eight stored entries of a row."""
         columns = map(self.column, range(self.matrix.n_features))
         return np.array([self.space.dot(x, loss.hess_vec(state, x)) for x in columns])
 
     def by_group(self, by_query: QueryLosses, z: Scores, n_groups: int) -> GroupedLoss:
-        """Return loss and Xᵀz as sums over about `n_groups` groups of queries; takes one sweep."""
+        """Return the loss and the gradient Xᵀz of about `n_groups` groups of queries; one sweep.
+
+        `by_query` has the loss of each query. A group consists of successive queries.
+        """
         queries, bounds = self.groups(n_groups)
         slopes, gradients = self.space.entries(z), []
         for first, last in pairwise(bounds):
@@ -204,16 +215,21 @@ class Design(ABC):
         return GroupedLoss(losses, np.stack(gradients))
 
     def groups(self, n_groups: int) -> tuple[Integers, Integers]:
-        """Return offsets of about `n_groups` groups of queries, as query and document indices."""
+        """Divide the queries into about `n_groups` groups; return where each group begins.
+
+        The first array has the index of the first query of each group, the second the index of its
+        first document; both end with the total number.
+        """
         documents = cast(PairSet, self.pairs).documents
         n_groups = min(n_groups, documents.n_queries)
         queries = np.linspace(0, documents.n_queries, n_groups + 1).astype(np.int64)
         return queries, documents.offsets[queries]
 
     def query_squares(self, by_query: QueryLosses) -> Floats:
-        """Return an upper bound on Σ_q c_q² · max_i x_ij² over documents i of q; takes one sweep.
+        """Return, for each feature j, an upper bound on Σ_q c_q² · max x_ij²; takes one sweep.
 
-        c_q is the sum of the absolute values of all slopes in query q.
+        The maximum is over the documents i of query q. c_q is the sum of the absolute values of all
+        terms of the score gradient in query q.
         """
         sizes = cast(Floats, by_query)[:, 2]
         return float(sizes @ sizes) * self.magnitudes() ** 2
@@ -223,7 +239,7 @@ class Design(ABC):
 
     @cached_property
     def gram(self) -> Gram:
-        """Gram matrix of the m documents in queries with pairs, m × m; cached."""
+        """The m × m Gram matrix of the m documents in queries with pairs; cached."""
         return self.make_gram()
 
     def make_gram(self) -> Gram:
@@ -235,21 +251,21 @@ class Design(ABC):
         return self.rows(active.rows), active
 
     def curved_gram(self, loss: PairLoss, state: State) -> Floats:
-        """Return AK for the Gram matrix K of the active documents; takes no sweep."""
+        """Return AK, with K the Gram matrix of the documents in queries with pairs; no sweep."""
         space = self.space
         return self.gram.curved(
             lambda u: space.entries(loss.hess_vec(state, space.vector(u))), self.pairs.n_documents
         )
 
     def combine_active(self, values: Floats) -> Floats:
-        """Return XᵀJc for an array c with one value per active document; takes one sweep."""
+        """Return XᵀJc, with c = `values` (one per document in queries with pairs); one sweep."""
         return self.transpose_dot(
             self.space.vector(self.gram.spread(values, self.pairs.n_documents))
         )
 
 
 class SharedSweeps:
-    """Sweeps over one X for several problems (designs), such as folds with their own pairs.
+    """Products with one X for several designs, such as folds with their own pairs.
 
     This class takes one sweep per design. A backend that serves all designs in one sweep has its
     own class, whose results for each design must not depend on the others.
@@ -278,24 +294,24 @@ class SharedSweeps:
 
 
 class Matrix(ABC):
-    """The feature matrix X in the memory of a backend."""
+    """The feature matrix X, stored by a backend: in memory, on disk, on a GPU or on a cluster."""
 
     @property
     @abstractmethod
     def shape(self) -> tuple[int, int]:
-        """Number of rows and columns."""
+        """Number of rows and number of columns."""
 
     @abstractmethod
     def magnitudes(self, threads: int) -> Floats:
-        """Return the largest absolute value of each column, NaN if it contains NaN; cached."""
+        """Return the largest absolute value of each column, NaN if the column has NaN; cached."""
 
     @abstractmethod
     def restrict(self, columns: Integers, threads: int) -> "Matrix":
-        """Return the submatrix with these columns (ascending indices)."""
+        """Return the submatrix with the columns at the ascending indices `columns`."""
 
     @abstractmethod
     def design(self, pairs: PairCounts, threads: int) -> Design:
-        """Return X with the documents of a set of pairs as its rows."""
+        """Return the design of X for a pair set: one row per document of the set."""
 
     @property
     def n_rows(self) -> int:
@@ -307,39 +323,42 @@ class Matrix(ABC):
 
     @property
     def n_entries(self) -> int:
-        """Number of stored entries."""
+        """Number of stored entries: nonzeros of a sparse X, rows × columns of a dense X."""
         return self.n_rows * self.n_features
 
     def sample(
         self, pairs: PairCounts, fraction: float, seed: int, threads: int
     ) -> "tuple[Matrix, PairSet]":
-        """Return a sample of the pairs and a matrix of their documents, in memory."""
+        """Return a matrix in memory and a random sample of the pairs, whose documents are its rows.
+
+        `fraction` is the share of the documents to draw, as in :meth:`PairSet.sample`.
+        """
         return self, cast(PairSet, pairs).sample(fraction, seed)
 
     def arranged(self, pairs: PairCounts) -> PairCounts:
-        """Return the same pairs, with documents in the order that makes sweeps cheapest."""
+        """Return the same pairs with their documents reordered so that sweeps are fastest."""
         return pairs
 
     def feature(self, j: Any) -> Any:
-        """Return the indices of the original features that columns j are computed from."""
+        """Return the indices of the data's features that columns `j` of X are computed from."""
         return j
 
     def on_host(self) -> "Matrix | None":
-        """Return X for the native kernels, which verify results; None if they compute them."""
+        """Return X in host memory, to verify results with native kernels; None if X is native."""
         return None
 
     def survey(self, pairs: PairCounts, threads: int) -> int:
-        """Compute column magnitudes and a sample before a fit; return the number of sweeps."""
+        """Compute column magnitudes and draw a sample, before a fit; return the sweeps it took."""
         return 0
 
     @property
     def largest_sample(self) -> float:
-        """The largest `fraction` for which :meth:`sample` takes no sweep over X."""
+        """The largest `fraction` that :meth:`sample` accepts without a sweep over X."""
         return 1.0
 
     @property
     def variances(self) -> Floats | None:
-        """Approximate variance of each column, if known and dominated by a few columns."""
+        """Approximate variance of each column; None if unknown or if no few columns dominate."""
         return None
 
 
@@ -352,11 +371,11 @@ class _Certified(Protocol):
 
 
 def is_certified(point: _Certified, tol: float) -> bool:
-    """Return True if the gap of a point proves that (F − F*) / F* ≤ tol."""
+    """Return True if `point.gap` proves that the value F of the point has (F − F*) / F* ≤ tol."""
     return meets(tol, point.value, point.gap)
 
 
 def meets(tol: float, value: float, gap: float) -> bool:
-    """Return True if a gap ≥ F − F* proves that (F − F*) / F* ≤ tol."""
+    """Return True if F = `value` and an upper bound `gap` on F − F* prove (F − F*) / F* ≤ tol."""
     # F − gap ≤ F* is a lower bound on F*, which is negative by rounding only.
     return gap <= tol * max(value - gap, 0.0)

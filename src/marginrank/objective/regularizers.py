@@ -1,7 +1,9 @@
-"""Regularizers Ω (l1 ball, elastic net), for solvers of min L(w) + Ω(w) with a loss L.
+"""Regularizers Ω (l1 ball, elastic net), for minimizing L(w) + Ω(w) with a loss L.
 
-Each computes Ω, its proximal operator and, for certificates, its conjugate
-Ω*(v) = sup_w ⟨v, w⟩ − Ω(w) along the ray v = −τ∇L(w), 0 ≤ τ ≤ 1. Its domain is where Ω is finite.
+A regularizer computes Ω, its proximal operator and, for certificates, its conjugate
+Ω*(v) = sup_w ⟨v, w⟩ − Ω(w) along the ray v = −τ∇L(w), 0 ≤ τ ≤ 1. Its *domain* is the set of w with
+finite Ω(w). The *pull* of the loss on a weight is the speed at which L decreases as the weight
+moves away from 0.
 """
 
 from abc import ABC, abstractmethod
@@ -19,21 +21,24 @@ MOST_EASIER = 12  # penalties of a continuation; beyond 12 powers of 10 the loss
 
 
 class Ray(NamedTuple):
-    """The function τ → Ω*(−τ∇L), with first and second derivative; finite for τ ≤ `limit`."""
+    """The function τ → Ω*(−τ∇L), which is finite for τ ≤ `limit`.
+
+    `conjugate` maps τ to the value and the first and second derivative of the function.
+    """
 
     limit: float
     conjugate: Callable[[float], tuple[float, float, float]]
 
 
 class Regularizer(ABC):
-    """A convex function of the weights, possibly infinite."""
+    """A convex function Ω of the weights w, which may be infinite outside of a convex set."""
 
     is_constraint: bool  # whether it is zero wherever it is finite
     phrase: str  # describes it in messages: "loss='hinge' in an l1 ball (…)"
 
     @abstractmethod
     def value(self, w: Floats) -> float:
-        """Return Ω(w), for w in its domain."""
+        """Return Ω(w) for w in the domain of Ω."""
 
     @abstractmethod
     def slope(self, w: Floats, direction: Floats) -> float:
@@ -41,66 +46,78 @@ class Regularizer(ABC):
 
     @abstractmethod
     def curvature(self, direction: Floats) -> float:
-        """Return the second derivative of Ω along a direction, between kinks."""
+        """Return the second derivative of Ω along a direction, where it exists."""
 
     @abstractmethod
     def prox(self, v: Floats, step: float) -> Floats:
-        """Return the minimizer of step · Ω(w) + ½‖w − v‖²."""
+        """Return the w that minimizes step · Ω(w) + ½‖w − v‖² (the proximal operator)."""
 
     @abstractmethod
     def ray(self, gradient: Floats) -> Ray:
-        """Return the conjugate Ω* along −τ · gradient, as a function of τ."""
+        """Return the conjugate of Ω along a ray: the function τ → Ω*(−τ · gradient)."""
 
     @abstractmethod
     def inside(self, w: Floats) -> Floats:
-        """Return w, moved into the domain if rounding has put it outside."""
+        """Return a point in the domain: w itself, or close to w if rounding moved w outside."""
 
 
 class L1Regularizer(Regularizer):
-    """A multiple of ‖w‖₁, given or implied by a constraint, optionally with w ≥ 0 and a ridge."""
+    """A regularizer with an l1 norm, as a penalty or as a constraint; w ≥ 0 if `positive`."""
 
     positive: bool
 
     @abstractmethod
     def multiplier(self, w: Floats, gradient: Floats) -> float:
-        """Return the weight of ‖w‖₁ in the optimality conditions at w."""
+        """Return the factor of ‖w‖₁ in the optimality conditions at w, given ∇L(w).
+
+        It is l1 for a penalty, and the Lagrange multiplier for a constraint.
+        """
 
     @property
     @abstractmethod
     def ridge(self) -> float:
-        """The weight of ½‖w‖²."""
+        """The factor of ½‖w‖² in Ω."""
 
     @abstractmethod
     def easier(self, gradient: Floats) -> Iterator["ElasticNet"]:
-        """Yield the decreasing penalties of a continuation, given ∇L(0)."""
+        """Yield elastic nets with decreasing penalties, to be solved first as warm starts.
+
+        `gradient` is ∇L(0).
+        """
 
     @abstractmethod
     def excludes(self, gradient: Floats, error: Floats) -> Booleans:
-        """Return a mask of weights that are zero at the optimum if ∇L is gradient ± error."""
+        """Return a mask of weights that must be zero at the optimum.
+
+        The gradient ∇L at the optimum must be within `error` of `gradient`, entry by entry.
+        """
 
     def contains(self, w: Floats) -> bool:
-        """Return True if w is in the domain; its signs are not checked."""
+        """Return True if w satisfies the constraint on its norm; signs are not checked."""
         return True
 
     def violation(self, w: Floats, gradient: Floats) -> float:
-        """Return the largest entry of the shortest subgradient of L + Ω at w, given ∇L(w)."""
+        """Return the max norm of the smallest subgradient of L + Ω at w; `gradient` is ∇L(w)."""
         l1 = self.multiplier(w, gradient)
         smooth = gradient + self.ridge * w
         at_zero = np.maximum(self.pull(gradient) - l1, 0.0)
         return float(np.max(np.where(w == 0, at_zero, np.abs(smooth + l1 * np.sign(w)))))
 
     def pull(self, gradient: Floats) -> Floats:
-        """Return the pull on each weight: how fast the loss decreases when it moves away from 0."""
+        """Return, for each weight at 0, the fastest decrease of the loss if the weight changes.
+
+        `gradient` is ∇L. Only positive changes count if `positive`.
+        """
         return np.maximum(-gradient, 0.0) if self.positive else np.abs(gradient)
 
     def inside(self, w: Floats) -> Floats:
-        """Return w, moved into the domain if rounding has put it outside."""
+        """Return w, with negative entries set to zero if `positive`."""
         return np.maximum(w, 0.0) if self.positive else w
 
 
 @dataclass(frozen=True)
 class L1Ball(L1Regularizer):
-    """‖w‖₁ ≤ radius, and w ≥ 0 if `positive`; Ω is 0 there and infinite elsewhere.
+    """The constraint ‖w‖₁ ≤ radius, and w ≥ 0 if `positive`: Ω is 0 inside, infinite outside.
 
     Examples
     --------
@@ -177,7 +194,7 @@ class L1Ball(L1Regularizer):
 
 @dataclass(frozen=True)
 class ElasticNet(L1Regularizer):
-    """l1 · ‖w‖₁ + l2 · ½‖w‖², with w ≥ 0 if `positive`.
+    """The penalty Ω(w) = l1 · ‖w‖₁ + l2 · ½‖w‖², with the constraint w ≥ 0 if `positive`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Evaluate several objectives on the same documents in shared passes over X (sweeps).
+"""Evaluation of several objectives on the same documents in shared passes over X (sweeps).
 
 The objectives differ in weights or losses. Each result equals, bit for bit, the result of
 evaluating the objective alone. A point is an objective evaluated at one w.
@@ -14,7 +14,10 @@ from marginrank.objective.protocols import Scores, SharedSweeps
 def points_at(
     objectives: Sequence[Objective], ws: Sequence[Floats], likes: Sequence[Point | None]
 ) -> list[Point]:
-    """Return one point with its gradient for each objective and w; takes one sweep."""
+    """Evaluate the k-th objective at the k-th w, gradient included; takes one sweep for all.
+
+    Sorting is faster if the k-th point of `likes` ranks the documents similarly.
+    """
     states = [None if like is None else like.state for like in likes]
     evaluations = _share(objectives).evaluate([o.pair_loss for o in objectives], ws, states)
     return [
@@ -24,12 +27,12 @@ def points_at(
 
 
 def scores_of(objectives: Sequence[Objective], ws: Sequence[Floats]) -> list[Scores]:
-    """Return the scores Xw for one w per objective; takes one sweep."""
+    """Return the scores Xw of the k-th w for each objective; takes one sweep for all."""
     return _share(objectives).dot(ws)
 
 
 def make_gradients(points: Sequence[Point]) -> None:
-    """Set the gradient of each point that does not have it yet; at most one sweep."""
+    """Compute the gradient of each point that has none yet; takes at most one sweep for all."""
     waiting = [point for point in points if not point.has_gradient]
     if not waiting:
         return
@@ -40,7 +43,10 @@ def make_gradients(points: Sequence[Point]) -> None:
 
 
 def hess_vecs(points: Sequence[Point], vs: Sequence[Floats]) -> list[tuple[Floats, Scores]]:
-    """Return the Hessian product ∇²F(w) v and scores Xv for each point; takes one sweep."""
+    """Return the Hessian-vector product ∇²F(w) v and the scores Xv of each point, with its own v.
+
+    Takes one sweep for all.
+    """
     objectives = [point.objective for point in points]
     losses, states = [o.pair_loss for o in objectives], [point.state for point in points]
     products = _share(objectives).hess_vec(losses, states, vs)
