@@ -128,7 +128,20 @@ def test_bad_rows_of_tables_are_named_or_skipped(tmp_path, name):
     assert log.document.tolist() == ["a", "b", "ä b"]
 
 
+def test_a_quote_that_is_not_closed_counts_the_lines_it_takes(tmp_path):
+    lines = "".join(f"s2,r,d{k},{k},0\n" for k in range(1, 6))
+    path = write_csv(tmp_path / "log.csv", ROWS[:2])
+    path.write_text(path.read_text() + 's3,"q,a,1,0\n' + lines)
+    with pytest.warns(UserWarning, match="log.csv: skipped 6 malformed lines"):
+        assert load_clicks(path, skip_bad=True).document.tolist() == ["a", "b"]
+    path.write_text(path.read_text().replace("a,1,0\ns2", 'a",b,1,0\ns2'))
+    assert load_clicks(path).n_sessions == 3
+    path.write_text(",".join(NAMES) + '\ns,q,"two\nlines",1,0\n')
+    assert load_clicks(path).document.tolist() == ["two\nlines"]
+
+
 BAD_LINES = {
+    "empty": (b"{}", "log.ndjson:4: neither a query nor an event of UBI"),
     "broken": (b'{"query_id": "u1", "user_', "log.ndjson:4: not a JSON object"),
     "deep": (b"[" * 100_000, "log.ndjson:4: not a JSON object"),
     "digits": (b'{"query_id": ' + b"1" * 5000 + b"}", "log.ndjson:4: not a JSON object"),
@@ -178,22 +191,31 @@ def test_bad_lines_of_ubi_are_named_or_skipped(tmp_path, name):
     assert log.click.tolist() == [1.0, 0.0, 0.0][: len(shown)]
 
 
+def test_a_skipped_query_has_no_results(tmp_path):
+    other = query("u1", ["x", "y"], "other")
+    path = write_ubi(tmp_path / "log.ndjson", [query("u1"), other, query("u1", ["a"])])
+    with pytest.warns(UserWarning, match="skipped 1 malformed lines"):
+        assert load_clicks(path, skip_bad=True).document.tolist() == ["a"]
+
+
 def test_files_that_are_no_logs(tmp_path):
     (tmp_path / "empty.csv").write_text("")
     (tmp_path / "empty.ndjson").write_text("")
     (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(b"session,query\n" * 999)[:-20])
     (tmp_path / "line.ndjson.gz").write_bytes(gzip.compress(bytes(1 << 26)))
     write_csv(tmp_path / "few.csv", [], NAMES[:4])
+    (tmp_path / "mac.csv").write_text(",".join(NAMES) + "\rs,q,a,1,0\r", newline="")
     for name, message in {
         "empty.csv": "empty.csv is empty; its first line must name the columns",
         "empty.ndjson": "empty.ndjson contains no documents",
         "cut.csv.gz": "cut.csv.gz: the compressed file is damaged or cut off",
         "line.ndjson.gz": "line.ndjson.gz: a line is longer than 16 MiB",
         "few.csv": "few.csv has no column 'click'",
+        "mac.csv": "mac.csv:1: the header cannot be read: new-line character",
         "log.txt": r"the name of a click log must end in \.csv",
     }.items():
         with pytest.raises(ValueError, match=message):
-            load_clicks(tmp_path / name, click="click")
+            load_clicks(tmp_path / name, skip_bad=True)
     with pytest.raises(ValueError, match="tables and JSON cannot be read as one log"):
         load_clicks([tmp_path / "few.csv", tmp_path / "empty.ndjson"])
     with pytest.raises(ValueError, match="empty list"):
@@ -238,5 +260,11 @@ def test_a_joined_log_fits_like_its_arrays():
         named.join(some)
     with pytest.warns(UserWarning, match="skipped .* documents without features"):
         assert named.join(some, skip_bad=True).n_documents == np.sum(log.document < 150)
+    other = RankingData(X[:1], y[:1], qid=["none"], comments=["d0"])
+    with (
+        pytest.warns(UserWarning, match="documents without features"),
+        pytest.raises(ValueError, match="no document of the log has features"),
+    ):
+        named.join(other, skip_bad=True)
     with pytest.raises(ValueError, match="two documents of query '0' have the comment 'd0'"):
         named.join(RankingData(X, y, qid=qid, comments=["d0"] * len(y)))

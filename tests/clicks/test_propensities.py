@@ -52,12 +52,16 @@ def test_wrong_logs_are_named():
     good = {"session": [0, 0], "query": [1, 1], "document": [1, 2], "position": [1, 2]}
     for wrong, message in (
         ({"position": [0, 1]}, r"position\[0\] is 0"),
+        ({"position": [1, 2.5]}, r"position\[1\] is 2.5; positions are whole numbers"),
+        ({"position": [1]}, "position has 1 entries and needs 2"),
         ({"position": [2, 2]}, r"position\[1\] is 2, as for another document"),
         ({"click": [0, 2]}, r"click\[1\] is 2"),
         ({"query": [1]}, "query has shape"),
     ):
         with pytest.raises(ValueError, match=message):
             ClickLog.of(**{**good, "click": [0, 1], **wrong})
+    empty = ClickLog.of(session=[], query=[], document=[], position=[], click=[])
+    assert empty.n_sessions == 0
 
 
 # Of ultr-bias-toolkit 0.0.5, whose all-pairs estimator is right for up to five positions: from six

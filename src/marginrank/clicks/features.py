@@ -25,7 +25,8 @@ class FeatureIndex:
         if data.comments is None or not any(data.comments):
             raise ValueError("the data has no comments, which hold the ids of documents.")
         self.data = data
-        queries = data.query_ids.astype(str)[data.qid].tolist()
+        names = [str(query) for query in data.query_ids.tolist()]
+        queries = (names[number] for number in data.qid.tolist())
         self._rows: dict[tuple[str, str], int] = {}
         for row, key in enumerate(zip(queries, data.comments[:], strict=True)):
             if self._rows.setdefault(key, row) != row:

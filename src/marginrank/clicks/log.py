@@ -12,6 +12,7 @@ from marginrank._utils.types import Floats, Integers
 from marginrank._utils.user_warnings import warn_caller
 from marginrank.clicks.features import FeatureIndex
 from marginrank.clicks.sessions import quoted
+from marginrank.data.positions import whole_positions
 from marginrank.data.ranking_data import RankingData
 
 
@@ -65,7 +66,7 @@ class ClickLog:
             numbers.ravel().astype(np.int64),
             np.asarray(query),
             np.asarray(document),
-            np.asarray(position, dtype=np.int64),
+            whole_positions(position, numbers.size),
             np.asarray(click, dtype=np.float64),
             None if propensity is None else np.asarray(propensity, dtype=np.float64),
         )
@@ -75,7 +76,7 @@ class ClickLog:
     @property
     def n_sessions(self) -> int:
         """Number of sessions."""
-        return int(self.session.max()) + 1
+        return int(self.session.max(initial=-1)) + 1
 
     def join(self, features: RankingData, *, skip_bad: bool = False) -> RankingData:
         """Return the documents of the log with features and positions, and clicks as labels.
@@ -117,6 +118,8 @@ class ClickLog:
                 raise ValueError(f"{what}, which has no features; add them, or pass skip_bad=True.")
             warn_caller(f"skipped {len(missing)} documents without features; the first {what}.")
         kept = [at for at, row in enumerate(found) if row is not None]
+        if not kept:
+            raise ValueError("no document of the log has features; check the ids of both.")
         return RankingData(
             features.X[[row for row in found if row is not None]],
             self.click[kept],
@@ -127,20 +130,17 @@ class ClickLog:
         )
 
     def _check(self) -> None:
-        for name in ("query", "document", "position", "click"):
+        for name in ("query", "document", "click"):
             shape = getattr(self, name).shape
             if shape != self.session.shape:
                 raise ValueError(
                     f"{name} has shape {shape} and needs {self.session.size} entries, one per "
                     "document that was shown."
                 )
-        for name, bad, rule in (
-            ("position", self.position < 1, "positions start at 1"),
-            ("click", ~np.isin(self.click, (0.0, 1.0)), "clicks are 0 or 1"),
-        ):
-            if bad.any():
-                at = int(np.argmax(bad))
-                raise ValueError(f"{name}[{at}] is {getattr(self, name)[at]}; {rule}.")
+        bad = ~np.isin(self.click, (0.0, 1.0))
+        if bad.any():
+            at = int(np.argmax(bad))
+            raise ValueError(f"click[{at}] is {self.click[at]}; clicks are 0 or 1.")
         order = np.lexsort((self.position, self.session))
         same = (np.diff(self.session[order]) == 0) & (np.diff(self.position[order]) == 0)
         if same.any():

@@ -30,15 +30,15 @@ class BadRows:
         self._skip = skip
         self.counts: Counter[str] = Counter()
 
-    def add(self, kind: str, place: str, problem: str) -> None:
-        """Count a bad row, or raise ValueError with its place and problem."""
+    def add(self, kind: str, place: str, problem: str, *, count: int = 1) -> None:
+        """Count bad rows, or raise ValueError with the place and problem of the first."""
         if not self._skip:
             raise ParameterError(
                 f"{place}: {problem}. Correct it, or skip bad rows with ",
                 Mention("skip_bad", "True"),
                 ".",
             )
-        self.counts[kind] += 1
+        self.counts[kind] += count
 
 
 class ShownDocument(NamedTuple):

@@ -101,28 +101,24 @@ class TableLog:
         self, path: str, delimiter: str, bad: BadRows, progress: Progress | None
     ) -> Iterator[tuple[str, list[Any]]]:
         lines = (
-            line.decode("utf-8", "backslashreplace") for _, line in numbered_lines(path, progress)
+            f"{line.decode('utf-8', 'backslashreplace')}\n"
+            for _, line in numbered_lines(path, progress)
         )
-        reader = csv.reader(lines, delimiter=delimiter)
         names: list[str] | None = None
         where: list[int] = []
-        while True:
-            place = f"{path}:{reader.line_num + 1}"
-            try:
-                row = next(reader)
-            except StopIteration:
-                break
-            except csv.Error as error:
-                bad.add(MALFORMED, place, str(error))
-                continue
-            if not row:
-                continue
-            if names is None:
+        for number, n_lines, row in _csv_rows(lines, delimiter):
+            place = f"{path}:{number}"
+            if isinstance(row, str) and names is None:
+                raise ValueError(f"{place}: the header cannot be read: {row}")
+            if isinstance(row, str):
+                bad.add(MALFORMED, place, row, count=n_lines)
+            elif names is None:
                 names, where = row, self._find(path, row)
             elif len(row) == len(names):
                 yield place, [row[k] for k in where]
             else:
-                bad.add(MALFORMED, place, f"{len(row)} fields, but the header has {len(names)}")
+                what = f"{len(row)} fields, but the header has {len(names)}"
+                bad.add(MALFORMED, place, what, count=n_lines)
         if names is None:
             raise ValueError(f"{path} is empty; its first line must name the columns.")
 
@@ -147,3 +143,22 @@ class TableLog:
                     ".",
                 )
         return [names.index(name) for name in self._columns]
+
+
+def _csv_rows(lines: Iterator[str], delimiter: str) -> Iterator[tuple[int, int, list[str] | str]]:
+    """Yield the first line, the number of lines, and the fields or the problem of each row.
+
+    A quote that is not closed makes one row of many lines.
+    """
+    reader = csv.reader(lines, delimiter=delimiter)
+    while True:
+        before = reader.line_num
+        row: list[str] | str
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            row = str(error)
+        if row:
+            yield before + 1, reader.line_num - before, row

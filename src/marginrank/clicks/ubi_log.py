@@ -57,7 +57,7 @@ class UbiLog:
             found: Entry | str | None = "neither a query nor an event of UBI"
             if record is None:
                 found = "not a JSON object"
-            elif record.keys() <= BULK_ACTIONS:
+            elif record and record.keys() <= BULK_ACTIONS:
                 found = None
             elif "action_name" in record:
                 found = self._event(record, place, bad)
@@ -158,9 +158,10 @@ def _one_query(queries: Sequence[list[Any]], bad: BadRows) -> tuple[str, dict[st
     """Return the text and the results of the records with one query_id, which must agree."""
     place, text, ids = queries[0]
     for other_place, other_text, other_ids in queries[1:]:
-        ids = ids or other_ids  # records of clients have no results
-        if other_text != text or other_ids not in ([], ids):
+        if other_text != text or (ids and other_ids not in ([], ids)):
             bad.add(MALFORMED, other_place, f"the query_id is that of another query in {place}")
+        else:
+            ids = ids or other_ids  # records of clients have no results
     results: dict[str, ShownDocument] = {}
     for position, document in enumerate(ids, 1):
         one = ShownDocument(place, document, position, False)

@@ -38,10 +38,11 @@ def check_positions(
         if context is not None:
             raise ValueError("context requires position; pass both or neither.")
         return None, None
-    return _whole_positions(position, n), None if context is None else _contexts(context, n)
+    return whole_positions(position, n), None if context is None else _contexts(context, n)
 
 
-def _whole_positions(position: ArrayLike, n: int) -> Integers:
+def whole_positions(position: ArrayLike, n: int) -> Integers:
+    """Return n checked positions; raise ValueError if one is not a whole number above 0."""
     values = check_vector(position, "position", n, "one position per document")
     bad = np.flatnonzero((values < 1) | (values != np.floor(values)))
     if bad.size:
