@@ -208,6 +208,14 @@ def test_online_fits_learn_the_effects_in_the_same_objective():
     np.testing.assert_allclose(scaled.predict(X), X @ scaled.coef_)
 
 
+def test_validation_positions_have_no_effect_without_training_positions():
+    given = {"qid": QID, "position": POSITION}
+    valid = [RankingData(X, CLICKS, **given)], [RankingData(X, CLICKS, qid=QID)]
+    fits = [SGDRankSVM(tol=0.1).fit(X, CLICKS, qid=QID, eval_set=one) for one in valid]
+    found, expected = ([one.metric for one in fit.history_] for fit in fits)
+    assert found == expected
+
+
 def test_a_stream_of_sessions_continues_with_the_effects(tmp_path):
     model, parts = SGDRankSVM(C=0.1), np.array_split(np.arange(SESSIONS), 6)
     for number, part in enumerate(parts):

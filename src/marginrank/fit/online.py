@@ -164,8 +164,13 @@ class _Validator:
         return not np.isnan(self._measure(np.zeros(self._y.size)))
 
     def measure(self, w: Floats, threads: int) -> float:
-        """Return the metric of the scores Xw, plus the effects of positions if there are any."""
-        return self._measure(self._matrix.dot(w[: self._matrix.n_columns], self._rows, threads))
+        """Return the metric of the scores Xw, plus the effects of positions if there are any.
+
+        Without positions in the training data, these effects are zero.
+        """
+        own = np.zeros(self._matrix.n_columns)
+        own[: w.size] = w[: own.size]
+        return self._measure(self._matrix.dot(own, self._rows, threads))
 
     def _measure(self, scores: Floats) -> float:
         return float(self._metric(self._y, scores, qid=self._qid))
