@@ -65,3 +65,9 @@ def test_ids_that_become_equal_as_text():
     for run in ({"q": {1: 0.5, "1": 0.7}}, {1: {"d": 0.5}, "1": {"d": 0.7}}):
         with pytest.raises(ValueError, match=r"run: query '[q1]'"):
             as_run(run)
+
+
+def test_runs_without_documents_are_named():
+    for qrels in (None, {"q": {"x": 1}}):
+        with pytest.raises(ValueError, match="no run has a document of any query"):
+            retrieved_features({"a": {"q": {}}}, qrels, 2, "irrelevant")

@@ -138,6 +138,8 @@ def retrieved_features(
     judgments = None if qrels is None else as_qrels(qrels)
     documents = judged_documents(own, judgments, unjudged=unjudged, depth=depth)
     kept = np.any(documents.scores > -np.inf, axis=0)
+    if not kept.any():
+        raise ValueError("no run has a document of any query; check the runs.")
     query, scores = documents.query[kept], documents.scores[:, kept]
     columns = [column for own in scores for column in _signal_columns(own, query, depth)]
     names = [f"{name}{ending}" for name in runs for ending in ("", "_rank", "_missing")]

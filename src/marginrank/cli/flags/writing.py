@@ -62,9 +62,9 @@ class ClicksFlags(CommandFlags):
     """Convert a click log into a store of sessions to train on.
 
     Each session becomes a query. Its documents get their features from --features, and their labels
-    are clicks. Positions are stored, too: train, train-sparse, train-additive and tune then learn
-    the effects of positions beside the model. Sessions are dropped if no document or every document
-    was clicked; their numbers are printed.
+    are clicks. Positions are stored, too: train, train-sparse, train-additive, train-online and
+    tune then learn the effects of positions beside the model. Sessions are dropped if no document
+    or every document was clicked; their numbers are printed.
 
     A log is a table with one row per document shown in a session, or the queries and events of User
     Behavior Insights, one JSON object per line. It may be larger than memory.
