@@ -1,4 +1,4 @@
-"""Backends: native or PyTorch kernels for products with X, listed in BACKENDS."""
+"""Backends that multiply with X, listed in BACKENDS: native (C++) and PyTorch kernels."""
 
 from importlib import import_module
 from operator import attrgetter
@@ -14,7 +14,7 @@ BACKENDS = {
 
 
 def matrix_of(data: RankingData, backend: str = "native") -> Matrix:
-    """Return X of the data as a matrix of the given backend."""
+    """Return the features X of `data` as a Matrix of the backend with the given name."""
     if backend not in BACKENDS:
         raise ValueError(f"backend={backend!r} must be one of {', '.join(map(repr, BACKENDS))}.")
     module, _, name = BACKENDS[backend].partition(":")

@@ -1,4 +1,4 @@
-"""The native backend: C++ kernels on arrays in memory; scores are NumPy vectors."""
+"""The native backend: C++ kernels on a dense or CSR matrix in memory; scores are NumPy arrays."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -36,12 +36,12 @@ ANY_LOSS = LOSSES["squared_hinge"]  # for kernels that need pairs but evaluate n
 
 
 def native_matrix(data: RankingData) -> "NativeMatrix":
-    """Return X of the data without a copy."""
+    """Return the features X of `data` as a NativeMatrix, without a copy."""
     return NativeMatrix(data.X, data.matrix)
 
 
 def as_native(X: Any) -> "NativeMatrix":
-    """Return a matrix for an array or CSR matrix that was checked before."""
+    """Return an array or CSR matrix as a NativeMatrix; the caller has checked its values."""
     return NativeMatrix(X, as_matrix(X))
 
 
@@ -52,7 +52,7 @@ class Categories(NamedTuple):
     n: int
 
     def beside(self, X: Any, rows: Integers) -> Any:
-        """Return some rows of X with one more column per category, as a copy."""
+        """Return a copy of some rows of X, with one indicator column appended per category."""
         unit = np.ones(rows.size, dtype=X.dtype)
         at = np.arange(rows.size), self.codes[rows].astype(np.int64)
         columns = sp.csr_array((unit, at), shape=(rows.size, self.n))
@@ -63,7 +63,7 @@ class Categories(NamedTuple):
 
 @dataclass(frozen=True)
 class NativeMatrix(Matrix):
-    """An array or CSR matrix, of which kernels use all or some columns."""
+    """A dense array or CSR matrix in memory, or some of its columns."""
 
     X: Any
     view: _core.Matrix
@@ -86,7 +86,10 @@ class NativeMatrix(Matrix):
         return replace(self, view=self.view.take_columns(columns, threads), columns=kept)
 
     def with_categories(self, codes: NDArray[np.uint16], n: int) -> "NativeMatrix":
-        """Return X with one more column per category, without a copy of X."""
+        """Return X with one indicator column appended per category; X is not copied.
+
+        `codes` has the category of each row, from 0 to n − 1.
+        """
         return replace(self, view=self.view.coded(codes, n), categories=Categories(codes, n))
 
     def arranged(self, pairs: PairCounts) -> PairCounts:
@@ -103,7 +106,7 @@ class NativeMatrix(Matrix):
 
 
 class NumPySpace(ScoreSpace):
-    """Score vectors as NumPy arrays."""
+    """Score vectors stored as NumPy arrays."""
 
     def __init__(self, n_documents: int) -> None:
         self._n_documents = n_documents
@@ -125,7 +128,7 @@ class NumPySpace(ScoreSpace):
 
 
 class NativeLoss(PairLoss):
-    """A loss on pairs, evaluated by the C++ kernels."""
+    """A loss summed over pairs as a function of the scores, evaluated by the C++ kernels."""
 
     def __init__(self, pairs: _core.Pairs, space: ScoreSpace, threads: int) -> None:
         self.pairs = pairs
@@ -142,7 +145,7 @@ class NativeLoss(PairLoss):
         return Scores(_core.hess_vec_scores(self.point(state), _vector(u), self._threads))
 
     def point(self, state: State | None) -> Any:
-        """Return the kernels' object for a state; a subclass may rebuild it."""
+        """Return the C++ object that `state` stands for; a subclass may have to rebuild it."""
         return state
 
     def evaluation(
@@ -160,7 +163,7 @@ class NativeLoss(PairLoss):
 
 
 class NativeDesign(Design):
-    """Rows of an array or CSR matrix, multiplied by the C++ kernels."""
+    """A dense or CSR matrix with one row per document, multiplied by the C++ kernels."""
 
     matrix: NativeMatrix
     pairs: PairSet
@@ -180,13 +183,13 @@ class NativeDesign(Design):
 
     @property
     def documents(self) -> _core.Pairs:
-        """The documents for kernels that do not evaluate a loss."""
+        """The pairs with an arbitrary loss, for kernels that need the documents but no loss."""
         if self._documents is None:
             self._documents = self.pairs.native(ANY_LOSS)
         return self._documents
 
     def on(self, matrix: NativeMatrix) -> "NativeDesign":
-        """Return a design of another X with the same documents."""
+        """Return the design of another matrix X with the same documents and pairs."""
         return NativeDesign(matrix, self.pairs, self.threads, self.documents)
 
     def pair_loss(self, loss: Loss) -> NativeLoss:
@@ -275,7 +278,7 @@ class NativeDesign(Design):
 
 
 class NativeSharedSweeps(SharedSweeps):
-    """C++ kernels that read X once for several problems.
+    """Products with X for several problems, by C++ kernels that read X once for all of them.
 
     The problems must have the same documents in the same queries; pairs, weights and losses may
     differ. The result of each problem is the same, bit for bit, as without the other problems.

@@ -27,24 +27,24 @@ from marginrank.objective.protocols import (
 
 
 class Transformation(ABC):
-    """A linear map T of the features: scores are X (Tu) for weights u of the solver."""
+    """A linear map T: weights u of the transformed features become the weights w = Tu of X."""
 
     @abstractmethod
     def inner(self, u: Floats) -> Floats:
-        """Return Tu, the weights of X."""
+        """Return the weights w = Tu of X for the weights u of XT."""
 
     @abstractmethod
     def outer(self, sums: Floats) -> Floats:
-        """Return Tᵀg for each vector g = Xᵀz along the last axis of `sums`."""
+        """Return Tᵀg for each gradient g = Xᵀz along the last axis of `sums`."""
 
     def apply(self, evaluation: Evaluation) -> Evaluation:
-        """Return an evaluation with its gradient in w replaced by the gradient in u."""
+        """Return `evaluation` with the gradient with respect to w replaced by that for u."""
         assert evaluation.gradient is not None
         return evaluation._replace(gradient=self.outer(evaluation.gradient))
 
 
 class TransformedDesign(Design):
-    """The design XT; scores and losses are computed by the design of X."""
+    """The matrix XT with one row per document; scores and losses come from the design of X."""
 
     def __init__(self, matrix: Matrix, inner: Design, transformation: Transformation) -> None:
         super().__init__(matrix, inner.pairs, inner.threads)
@@ -115,7 +115,7 @@ class _TransformedSweeps(SharedSweeps):
 
 @dataclass(frozen=True)
 class ScaledMatrix(Matrix):
-    """X / σ: the features of X divided by positive numbers σ."""
+    """The matrix X / σ: each column of X divided by a positive number, its scale σ."""
 
     inner: Matrix
     scale: Floats

@@ -1,1 +1,1 @@
-"""Matrix and loss over X split into parts of whole queries, on disk or on a cluster."""
+"""The backend for X split into parts of whole queries, on disk or on a cluster."""

@@ -1,4 +1,7 @@
-"""Scores, losses and designs of X split into parts; see :mod:`marginrank.operators.parts.tasks`.
+"""Scores, losses and designs for X split into parts.
+
+:mod:`marginrank.operators.parts.tasks` defines parts, tasks, executors, and results that are kept
+or reported.
 
 Results of the parts are added in the order of the parts.
 """
@@ -36,7 +39,7 @@ MOST_TERMS = 8  # most terms of a postponed sum: each takes memory until the sum
 
 
 class OrderedSum:
-    """Compensated sum of numbers or arrays: as accurate for many parts as for one."""
+    """A compensated sum of numbers or arrays, whose rounding error does not grow with the terms."""
 
     def __init__(self) -> None:
         self._sum: Floats | None = None
@@ -62,10 +65,11 @@ class OrderedSum:
 
 @dataclass(frozen=True, eq=False)
 class PostponedSum:
-    """The sum base + Σ steps · vectors, computed by the task that needs it.
+    """The score vector base + Σ_k steps[k] · vectors[k], not yet added up.
 
-    Calling a task only for an addition costs too much on a cluster. The order of the additions is
-    the same, so the sum has the same bits.
+    The next task that takes it as an argument adds it up, because calling a task only for an
+    addition takes too long on a cluster. The additions have the same order as without postponing,
+    so the sum has the same bits.
     """
 
     base: ByPart | None = None  # None for zeros
@@ -76,7 +80,11 @@ class PostponedSum:
 def _on_sums(
     task: Task, steps: Sequence[tuple[float, ...] | None], part: PartKernels, *arguments: Any
 ) -> tuple[tuple[Any, ...], Any]:
-    """Call a task after adding up the arguments that are postponed sums (steps not None)."""
+    """Call `task` on a part, after adding up the arguments that are postponed sums.
+
+    `steps` has one entry per argument: the steps of a postponed sum, or None. The `arguments` have
+    the base and the vectors of a postponed sum one after the other.
+    """
     left = iter(arguments)
     space = part.design.space
     own = []
@@ -91,7 +99,7 @@ def _on_sums(
 
 
 class Calls:
-    """Calls of tasks on all parts, with their results combined."""
+    """Runs tasks on all parts with an executor and combines the results of the parts."""
 
     def __init__(self, make_executor: Callable[[], Executor]) -> None:
         self._make_executor = make_executor
@@ -111,7 +119,7 @@ class Calls:
         report: Report | None = None,
         sweep: bool = False,
     ) -> list[Any]:
-        """Call a task on every part; return one ByPart for each kept result."""
+        """Call a task on every part; return one ByPart for each result that the task keeps."""
         if any(isinstance(some, PostponedSum) for some in each):
             steps = [some.steps if isinstance(some, PostponedSum) else None for some in each]
             task = partial(_on_sums, task, steps)
@@ -125,7 +133,7 @@ class Calls:
     def sum(
         self, task: Task, each: Sequence[Any], *, loss: Loss | None = None, sweep: bool = True
     ) -> Floats:
-        """Call a task on every part; return the sum of the reported results."""
+        """Call a task on every part; return the sum over the parts of the reported results."""
         total = OrderedSum()
         self.run(task, each, loss=loss, report=total.add, sweep=sweep)
         return total.total
@@ -139,7 +147,7 @@ class Calls:
         loss: Loss | None = None,
         sweep: bool = False,
     ) -> Scores:
-        """Call a task on every part; return its only kept result as a score vector."""
+        """Call a task that keeps one result on every part; return that result as a score vector."""
         (vector,) = self.run(task, each, common, loss=loss, n_kept=1, sweep=sweep)
         return Scores(vector)
 
@@ -153,9 +161,10 @@ class Calls:
         scores: Scores | None = None,
         sweep: bool = False,
     ) -> tuple[Evaluation, list[Floats | None]]:
-        """Return an evaluation made from the reported sums of a task, and the remaining sums.
+        """Call a task on every part; return the Evaluation of the loss over all parts.
 
-        The task keeps the scores, unless they are given.
+        The task reports the fields of LossSums, which are added up, and further numbers or arrays,
+        whose sums are returned as well. It keeps the score vector, unless `scores` is given.
         """
         losses = [OrderedSum() for _ in LossSums._fields]
         others: list[OrderedSum | None] = []
@@ -183,7 +192,7 @@ class Calls:
 
 
 class PartsSpace(ScoreSpace):
-    """Vectors whose entries are kept with the parts."""
+    """Score vectors whose entries are stored with the parts of X, by an executor."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
@@ -226,7 +235,7 @@ class PartsSpace(ScoreSpace):
 
 
 class PartsLoss(PairLoss):
-    """A loss on the pairs of all parts."""
+    """A loss summed over the pairs of all parts, as a function of the scores."""
 
     def __init__(self, calls: Calls, space: PartsSpace, loss: Loss) -> None:
         self._calls = calls
@@ -245,7 +254,7 @@ class PartsLoss(PairLoss):
     def evaluate_along(
         self, scores: Scores, step: float, direction: Scores, like: State | None
     ) -> tuple[Evaluation, float]:
-        """Return the evaluation along a direction, with one task per part."""
+        """Evaluate the loss, and its slope, at scores + step · direction by one task per part."""
         # A full Newton step is nearly always accepted, and its gradient is needed next. If calling
         # a task is slow, compute the gradient with the same task.
         sweep = self._calls.executor.far and step == 1.0
@@ -256,7 +265,7 @@ class PartsLoss(PairLoss):
 
 
 class PartsDesign(Design):
-    """X in parts, with one row per document."""
+    """X split into parts, with one row per document; products are sums over the parts."""
 
     space: PartsSpace
 
@@ -328,7 +337,7 @@ def _loss(loss: PairLoss) -> Loss:
 
 
 def stacked(matrices: Sequence[Any]) -> Any:
-    """Return the rows of all matrices as one array or CSR matrix."""
+    """Stack the rows of several dense or several CSR matrices into one matrix."""
     if sp.issparse(matrices[0]):
         return sp.csr_array(sp.vstack(matrices, format="csr"))
     return np.concatenate(matrices)

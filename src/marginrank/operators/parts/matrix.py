@@ -1,4 +1,4 @@
-"""X split into parts of whole queries: for any executor, and for a store read from disk."""
+"""The matrix X split into parts of whole queries: base class, and X read from disk."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -32,7 +32,7 @@ OnRead = Callable[[int, int], None]
 
 
 class Reservoir(NamedTuple):
-    """A sample of rows of X in memory, from which smaller samples are drawn."""
+    """A random sample of rows of X in memory with their pairs, to draw smaller samples from."""
 
     source: PairCounts
     fraction: float  # share of the documents
@@ -41,7 +41,7 @@ class Reservoir(NamedTuple):
 
 
 class PartsMatrix(Matrix):
-    """X split into parts of whole queries; the split depends on the data alone.
+    """The matrix X split into parts of whole queries; the split depends on the data alone.
 
     A first pass over X, the survey, finds the largest absolute value of each feature and draws the
     sample of documents (the reservoir) that preconditioners use.
@@ -54,11 +54,11 @@ class PartsMatrix(Matrix):
     @property
     @abstractmethod
     def memory_bytes(self) -> int:
-        """Memory in bytes that the whole X would take."""
+        """Number of bytes that the whole X would take in memory."""
 
     @abstractmethod
     def executor(self, pairs: PairCounts, threads: int) -> Executor:
-        """Return the executor for a set of pairs."""
+        """Return an executor that runs tasks on the parts of X and of a pair set."""
 
     def design(self, pairs: PairCounts, threads: int) -> PartsDesign:
         return PartsDesign(self, pairs, threads, partial(self.executor, pairs, threads))
@@ -86,7 +86,7 @@ class PartsMatrix(Matrix):
     def sample(
         self, pairs: PairCounts, fraction: float, seed: int, threads: int
     ) -> tuple[NativeMatrix, PairSet]:
-        """Return a sample of the pairs with its rows of X, in memory.
+        """Return a random sample of the pairs and its rows of X, both in memory.
 
         A sample larger than the reservoir takes a sweep.
         """
@@ -103,7 +103,7 @@ class PartsMatrix(Matrix):
     def _extract(
         self, pairs: PairCounts, fraction: float, seed: int, threads: int
     ) -> tuple[NativeMatrix, PairSet]:
-        """Draw a sample from every part; takes one sweep."""
+        """Draw a sample from every part and set the magnitudes; takes one sweep (pass over X)."""
         executor = self.executor(pairs, threads)
         numbers = executor.place(range(executor.bounds.size - 1))
         found: list[tasks.Survey] = []
@@ -121,7 +121,7 @@ class PartsMatrix(Matrix):
 
 
 class RestrictedParts(PartsMatrix):
-    """A PartsMatrix of selected columns of X."""
+    """Selected columns of a PartsMatrix."""
 
     def __init__(self, whole: PartsMatrix, columns: Integers) -> None:
         super().__init__()
@@ -170,7 +170,7 @@ class RestrictedParts(PartsMatrix):
 
 
 class FitMemory(NamedTuple):
-    """Bytes that a fit needs besides X."""
+    """Memory in bytes that a fit needs besides X."""
 
     state: int  # state of the solver, for all documents
     scratch: int  # buffers for sums over the pairs of the longest queries
@@ -178,7 +178,7 @@ class FitMemory(NamedTuple):
 
 
 class MemoryPlan(NamedTuple):
-    """Planned use of memory in bytes, by purpose."""
+    """Planned memory of the process in bytes, by purpose."""
 
     used: int  # memory of the process before the fit, including labels and weights of the data
     fit: FitMemory
@@ -187,12 +187,12 @@ class MemoryPlan(NamedTuple):
 
     @property
     def needed(self) -> int:
-        """The least memory that a fit needs, in bytes."""
+        """The smallest `memory_limit` with which the fit can run, in bytes."""
         return self.used + sum(self.fit) + self.reservoir + self.buffers + SLACK_BYTES
 
 
 class StreamedMatrix(PartsMatrix):
-    """X of a store whose rows are grouped by query, read from disk again and again.
+    """The matrix X in an on-disk store, read from disk once per pass; rows are grouped by query.
 
     Queries begin at the rows `offsets`. The whole process may use `memory_limit` bytes. `on_read`
     is called with the number of rows of each processed block, and the bytes read for it.
@@ -232,7 +232,7 @@ class StreamedMatrix(PartsMatrix):
 
     @property
     def reader(self) -> FeatureReader:
-        """The reader of X; on first use it reserves the remaining memory for its cache."""
+        """The reader of X, made on first use; its cache gets all memory that the plan leaves."""
         if self._reader is None:
             planned = self.memory_plan()
             if planned.needed > self._limit:
@@ -264,7 +264,10 @@ class StreamedMatrix(PartsMatrix):
         return self._executor[1]
 
     def parts(self) -> Iterator[tuple[int, Any]]:
-        """Yield the index and the rows of each part, valid until the next part; takes one sweep."""
+        """Yield the index and the rows of X of each part; takes one sweep (pass over X).
+
+        The rows are valid until the next part is requested.
+        """
         blocks = self.plan.blocks
         for is_long, parts in groupby(range(self.plan.n_parts), self.plan.is_long):
             if is_long:
@@ -282,7 +285,10 @@ class StreamedMatrix(PartsMatrix):
 
 
 def _queries_of(pairs: PairSet, rows: Integers) -> Integers:
-    """Return the index of the first query of each part; some rows may not be in `pairs`."""
+    """Return the index of the first query of each part, and the number of all queries.
+
+    Part k begins at rows[k]. Only queries of `pairs` count, which may leave out rows of X.
+    """
     first = pairs.documents.offsets[:-1]
     if pairs.documents.rows is not None:
         first = pairs.documents.rows[first]

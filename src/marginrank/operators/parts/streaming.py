@@ -1,4 +1,4 @@
-"""The streaming executor: parts are read from disk one after the other, in this process."""
+"""The streaming executor, which reads the parts of X from disk one after the other."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ COLUMNS_AT_ONCE = 32  # columns of a Hessian: more take more memory, fewer take 
 
 @dataclass(frozen=True)
 class Plan:
-    """The division of X into parts of whole queries, and blocks of rows read at a time.
+    """The division of the rows of X into parts of whole queries, and into blocks to read.
 
     A part is one block, unless it is a single query larger than a block. The plan depends only on
     the queries and the size of their rows.
@@ -45,12 +45,12 @@ class Plan:
         return self.rows.size - 1
 
     def is_long(self, part: int) -> bool:
-        """Whether a part is a query that is larger than a block."""
+        """Whether the part with this index is a single query of more than one block."""
         return bool(self.blocks[part + 1] - self.blocks[part] > 1)
 
 
 def make_plan(offsets: Integers, memory_before: Callable[[Integers], Integers]) -> Plan:
-    """Return the plan for queries that begin at the rows `offsets`.
+    """Divide X into parts of about PART_BYTES; query q has the rows offsets[q] to offsets[q + 1].
 
     `memory_before` maps row indices to the bytes that all rows before each of them take.
     """
@@ -81,10 +81,10 @@ def _cuts(first: int, last: int, memory_before: Callable[[Integers], Integers]) 
 
 
 class StreamingExecutor(Executor):
-    """Executor that runs tasks on one part after the other, while the next rows are read.
+    """An executor that runs a task on one part while the rows of the next part are read.
 
-    `blocks` reads X. `pairs` has one set per part. `columns` are the columns of X in use, all by
-    default.
+    `blocks` reads X from disk. `pairs` has one pair set per part. `columns` are the columns of X in
+    use, by default all.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class StreamingExecutor(Executor):
 
     @cached_property
     def _without_rows(self) -> list[NativeDesign]:
-        """Designs for tasks that do not read X."""
+        """One design per part with an empty X, for tasks that do not read X."""
         nothing = as_native(sp.csr_array((0, self._n_features)))
         return [NativeDesign(nothing, part, self._threads) for part in self._pairs]
 
@@ -156,7 +156,10 @@ class StreamingExecutor(Executor):
         return losses
 
     def _sweep(self) -> Iterator[tuple[int, Design]]:
-        """Yield the design of each part; queries longer than a block are read later, by slices."""
+        """Yield the index and the design of each part, while X is read.
+
+        The design of a query longer than a block reads its own rows, block by block.
+        """
         designs = self._without_rows
         for is_long, parts in groupby(range(len(designs)), self._plan.is_long):
             if is_long:
@@ -182,7 +185,7 @@ class StreamingExecutor(Executor):
 
 
 class Slice(NamedTuple):
-    """The rows from `first` to `last` (excluded) of a query."""
+    """The rows from `first` to `last` − 1 of a query that is too long to be read at once."""
 
     first: int
     last: int
@@ -190,7 +193,7 @@ class Slice(NamedTuple):
 
 
 class SlicedDesign(Design):
-    """A part with a single query, which is too long to be read at once.
+    """The design of a part with a single query, which is too long to be read at once.
 
     One pass over the rows computes the scores and another the sums over documents, because the
     pairs of a query depend on all its scores. `design` has the same documents without X; `slices`
@@ -232,7 +235,7 @@ class SlicedDesign(Design):
         return squares
 
     def hessian(self, loss: PairLoss, state: State) -> Floats:
-        """Return the Hessian XᵀAX; two passes per COLUMNS_AT_ONCE columns."""
+        """Return the Hessian XᵀAX; takes two passes over the rows per COLUMNS_AT_ONCE columns."""
         return np.concatenate([self._strip(loss, state, c) for c in self._strips()], axis=1)
 
     def hess_diag(self, loss: PairLoss, state: State) -> Floats:
@@ -273,7 +276,7 @@ class SlicedDesign(Design):
         return Rows.of(stacked(taken))
 
     def _pass(self) -> Iterator[tuple[slice, NativeDesign]]:
-        """Yield the documents of each slice, with a design for them that has no pairs."""
+        """Yield, for each slice, its range of documents and a design of them without pairs."""
         documents = self.pairs.documents
         for piece in self._slices():
             rows = None
@@ -287,7 +290,7 @@ class SlicedDesign(Design):
 
 
 def _no_pairs(n_documents: int, n_rows: int, rows: Integers | None, threads: int) -> LevelPairs:
-    """Return a set without pairs: documents of one query, all with the same label."""
+    """Return a pair set without pairs: one query whose documents all have the same label."""
     ends = np.array([0, n_documents], dtype=np.int64)
     return LevelPairs(
         n_rows=n_rows,

@@ -1,7 +1,8 @@
-"""Tasks on parts of X, and the executor interface that runs them.
+"""Parts of X, tasks (functions of one part) and the interface of executors, which run tasks.
 
-A part is some of the queries with all their documents. A task is a function of the kernels of one
-part: it returns a tuple of results to keep and one result to report. An executor calls a task for
+A *part* is some of the queries with all their documents. A *task* is a function of the design and
+the loss of one part. It returns a tuple of results to *keep* and one result to *report*. An
+*executor* calls a task for
 every part, in this process or in others. Kept results, such as vectors with one entry per document,
 stay with the part and are passed to its later tasks. Reported results are small and are returned to
 the caller. The parts depend only on the data, and so does every result.
@@ -26,7 +27,7 @@ Report = Callable[[Any], None]
 
 
 class PartKernels(NamedTuple):
-    """The rows of X of a part (a Design), and the loss on its pairs if the task needs it."""
+    """First argument of a task: the design of one part, and the loss on its pairs, if needed."""
 
     design: Design
     loss: PairLoss | None
@@ -39,23 +40,23 @@ class PartKernels(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ByPart:
-    """A kept result of a task, with one value per part."""
+    """A reference to a result that a task has kept: one value per part, stored with the part."""
 
     handles: tuple[Any, ...]  # one per part: refers to the tuple of results that the task kept
     item: int = 0  # position of this result in the tuples
 
 
 class Executor(ABC):
-    """Calls tasks on the parts of X."""
+    """Interface of an object that calls tasks on the parts of X and stores the kept results."""
 
     @property
     @abstractmethod
     def bounds(self) -> Integers:
-        """Offsets of the parts: part k has the documents bounds[k] … bounds[k + 1]."""
+        """Offsets of the parts: part k has the documents from bounds[k] to bounds[k + 1] − 1."""
 
     @property
     def far(self) -> bool:
-        """Whether tasks run on other machines, so a call takes longer than most tasks."""
+        """Whether tasks run on other machines, so calling a task takes longer than most tasks."""
         return False
 
     @abstractmethod
@@ -69,7 +70,7 @@ class Executor(ABC):
         report: Report | None = None,
         sweep: bool = False,
     ) -> tuple[Any, ...]:
-        """Call a task for every part.
+        """Call a task on every part.
 
         Parameters
         ----------
@@ -95,31 +96,41 @@ class Executor(ABC):
 
     @abstractmethod
     def place(self, values: Sequence[Any]) -> ByPart:
-        """Send one value to each part, and return their ByPart."""
+        """Store values[k] with part k, like a kept result; return the reference to the values."""
 
     @abstractmethod
     def restrict(self, columns: Integers) -> "Executor":
-        """Return an executor of the same parts with only these columns (ascending) of X."""
+        """Return an executor of the same parts whose X has only the given ascending columns."""
 
 
 def keep(method: str, part: PartKernels, *arguments: Any) -> tuple[Kept, Any]:
-    """Call a method of a part, such as "design.dot", and keep its result."""
+    """Task: call a method of PartKernels, given as a path such as "design.dot".
+
+    Its result is kept.
+    """
     return (attrgetter(method)(part)(*arguments),), None
 
 
 def report(method: str, part: PartKernels, *arguments: Any) -> tuple[Kept, Any]:
-    """Call a method of a part, such as "design.transpose_dot", and report its result."""
+    """Task: call a method of PartKernels, given as a path, for example "design.transpose_dot".
+
+    Its result is reported.
+    """
     return (), attrgetter(method)(part)(*arguments)
 
 
 def evaluate(part: PartKernels, like: State | None, w: Floats) -> tuple[Kept, Any]:
-    """Evaluate the loss of a part at w; takes one sweep (a pass over its rows of X)."""
+    """Task: keep the vectors of the loss at w, and report its sums and its gradient in w.
+
+    Reads the rows of X of the part. The vectors are the scores, the losses by query, the score
+    gradient and the state.
+    """
     found = part.design.evaluate(part.pair_loss, w, like)
     return _vectors(found), (found.losses, found.gradient)
 
 
 def evaluate_scores(part: PartKernels, scores: Scores, like: State | None) -> tuple[Kept, Any]:
-    """Evaluate the loss of a part at a score vector."""
+    """Task: keep the vectors of the loss at `scores` (without the scores), and report its sums."""
     found = part.pair_loss.evaluate(scores, like)
     return _vectors(found)[1:], (found.losses,)
 
@@ -132,7 +143,10 @@ def evaluate_along(
     step: float,
     with_gradient: bool,
 ) -> tuple[Kept, Any]:
-    """Evaluate the loss at scores + step · direction; takes one sweep if `with_gradient`."""
+    """Task: keep the vectors of the loss at scores + step · direction; report sums and slope.
+
+    With `with_gradient`, X is read and the gradient in w is reported, too; otherwise None.
+    """
     found, slope = part.pair_loss.evaluate_along(scores, step, direction, like)
     gradient = part.design.transpose_dot(found.score_gradient) if with_gradient else None
     return _vectors(found), (found.losses, slope, gradient)
@@ -143,39 +157,42 @@ def _vectors(found: Evaluation) -> Kept:
 
 
 def hess_vec(part: PartKernels, state: State, v: Floats) -> tuple[Kept, Any]:
-    """Keep Xv and report XᵀAXv, with A the Hessian in score space; takes one sweep."""
+    """Task: keep the scores Xv and report the Hessian-vector product XᵀAXv; reads X.
+
+    A is the Hessian of the loss with respect to the scores.
+    """
     product, image = part.design.hess_vec(part.pair_loss, state, v)
     return (image,), product
 
 
 def hessian(part: PartKernels, state: State) -> tuple[Kept, Any]:
-    """Report the Hessian XᵀAX."""
+    """Task: report the Hessian XᵀAX of the loss in w; reads X."""
     return (), part.design.hessian(part.pair_loss, state)
 
 
 def hess_diag(part: PartKernels, state: State) -> tuple[Kept, Any]:
-    """Report the diagonal of the Hessian XᵀAX."""
+    """Task: report the diagonal of the Hessian XᵀAX of the loss in w; reads X."""
     return (), part.design.hess_diag(part.pair_loss, state)
 
 
 def add(part: PartKernels, a: Scores, b: Scores, step: float) -> tuple[Kept, Any]:
-    """Keep a + step · b."""
+    """Task: keep the score vector a + step · b."""
     return (part.design.space.add(a, step, b),), None
 
 
 def same(part: PartKernels, a: Scores) -> tuple[Kept, Any]:
-    """Keep the argument unchanged: calling this task adds up a postponed sum."""
+    """Task: keep the argument unchanged. Passing a PostponedSum to it adds up the sum."""
     return (a,), None
 
 
 def active_rows(part: PartKernels) -> tuple[Kept, Any]:
-    """Report the rows of X of the active documents, and the indices of these documents."""
+    """Task: report the rows of X of documents in queries with pairs, and their indices."""
     rows, active = part.design.active_rows()
     return (), (rows.copy(), active)
 
 
 class Survey(NamedTuple):
-    """Magnitudes and a sample of the documents of a part, from one sweep."""
+    """Feature magnitudes of a part and a random sample of its documents."""
 
     magnitudes: Floats  # the largest absolute value of each feature
     pairs: PairSet  # the sampled pairs, compact
@@ -186,7 +203,10 @@ class Survey(NamedTuple):
 def survey(
     part: PartKernels, number: int, fraction: float, seed: int, among: int
 ) -> tuple[Kept, Survey]:
-    """Report the Survey of a part: feature magnitudes and a sample; takes one sweep."""
+    """Task: report the :class:`Survey` of a part: feature magnitudes and a sample; reads X.
+
+    `number` is the index of the part. The other parameters are as in :meth:`PairSet.sample`.
+    """
     seed_of_part = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
     design = part.design
     pairs = design.pairs

@@ -1,4 +1,4 @@
-"""The PyTorch backend: X on a GPU or CPU; sums over pairs are exact sums of integers."""
+"""The PyTorch backend: X on a GPU or CPU; sums over pairs are computed exactly, with integers."""
 
 from marginrank._utils.optional import require
 

@@ -1,4 +1,8 @@
-"""Documents on a device: their queries, their order by score, and windows of active pairs."""
+"""Documents on a device: their queries, their order by score, and their windows.
+
+A pair (i, j) is *active* for a hinge term at θ if s_i < s_j + θ. The *window* of a document is the
+range of the sorted scores that has its active pairs.
+"""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,7 +17,7 @@ from marginrank.operators.torch.fixed_point import Segments, exact_total
 
 
 class ScoreLoss(NamedTuple):
-    """The loss and its derivatives at one score vector."""
+    """The loss at one score vector, as tensors on the device: sums by query, and score gradient."""
 
     by_query: Tensor  # (n_queries, 3): loss, sizes of the terms of the loss and of its derivatives
     slopes: Tensor  # derivative with respect to each score
@@ -22,7 +26,7 @@ class ScoreLoss(NamedTuple):
 
     @classmethod
     def of(cls, by_query: Tensor, slopes: Tensor, state: Any) -> "ScoreLoss":
-        """Return the loss with the totals of the table, which are summed exactly."""
+        """Make a ScoreLoss, with totals that are exact sums over the rows of `by_query`."""
         totals = [exact_total(column) for column in by_query.T]
         counts = torch.count_nonzero(by_query[:, 0]), torch.count_nonzero(slopes)
         return cls(by_query, slopes, state, torch.cat([*totals, *(one[None] for one in counts)]))
@@ -30,7 +34,7 @@ class ScoreLoss(NamedTuple):
 
 @dataclass(frozen=True)
 class DeviceDocuments:
-    """Documents grouped by query, with the weights and margins of a set of pairs."""
+    """The documents of a pair set on a device: queries, query weights and margins."""
 
     queries: Segments
     longest: int  # number of documents of the longest query
@@ -40,7 +44,10 @@ class DeviceDocuments:
 
     @classmethod
     def of(cls, pairs: PairSet, has_pairs: Booleans, device: torch.device) -> "DeviceDocuments":
-        """Copy the queries of a set of pairs to a device."""
+        """Copy the queries, weights and margins of a pair set to a device.
+
+        `has_pairs` is a mask of the queries that have pairs.
+        """
         queries = Segments.of(torch.as_tensor(pairs.documents.offsets, device=device))
         counting = torch.as_tensor(has_pairs & (pairs.query_weight != 0.0), device=device)
         margins = pairs.margins
@@ -53,10 +60,11 @@ class DeviceDocuments:
         )
 
     def keys(self, scores: Tensor) -> Tensor:
-        """Return scores minus margins, centered in each query: pairs depend on differences only.
+        """Return the sort keys of the documents: scores minus margins, centered in each query.
 
-        All values of a query are NaN if one score is not finite, and zero if the query has no pair
-        of positive weight.
+        Centering does not change differences within a query, on which pairs depend. All keys of a
+        query are NaN if one score is not finite, and zero if the query has no pair of positive
+        weight.
         """
         key = scores if self.margins is None else scores - self.margins
         middle = 0.5 * self.queries.reduce(key, "min") + 0.5 * self.queries.reduce(key, "max")
@@ -64,27 +72,30 @@ class DeviceDocuments:
         return torch.where(self.counting, key - self.queries.spread(middle), 0.0)
 
     def weighted(self, values: Tensor) -> Tensor:
-        """Multiply the value of each document by the weight of its query."""
+        """Return `values`, one per document, each multiplied by the weight of its query."""
         return values * self.queries.spread(self.query_weight)
 
 
 class Order(NamedTuple):
-    """All documents by query and ascending score; equal scores in document order."""
+    """All documents sorted by query, then by ascending key; equal keys in document order."""
 
     document: Tensor  # int64, the document at each position
     place: Tensor  # int32, the position of each document
-    key: Tensor  # the scores by position
+    key: Tensor  # the sort key (see DeviceDocuments.keys) at each position
 
 
 class Window(NamedTuple):
-    """Bounds of the partners of each document in active pairs, as positions in an Order."""
+    """The window of each document: two bounds of its partners in active pairs.
+
+    The bounds are positions in an :class:`Order`.
+    """
 
     end: Tensor  # preferred partners of the document are before this position
     begin: Tensor  # its other partners are at this position or after it
 
 
 def sort(documents: DeviceDocuments, key: Tensor) -> Order:
-    """Return the documents sorted by query and score, with two stable sorts."""
+    """Sort the documents by query, then by ascending key, with two stable sorts."""
     by_key = torch.argsort(key, stable=True)
     by_query = torch.argsort(documents.queries.segment.index_select(0, by_key), stable=True)
     document = by_key.index_select(0, by_query)
@@ -92,13 +103,13 @@ def sort(documents: DeviceDocuments, key: Tensor) -> Order:
 
 
 def inverse(permutation: Tensor) -> Tensor:
-    """Return the inverse of a permutation, as int32."""
+    """Return the inverse of a permutation, as an int32 tensor."""
     numbers = torch.arange(permutation.numel(), dtype=torch.int32, device=permutation.device)
     return torch.empty_like(numbers).index_copy_(0, permutation.long(), numbers)
 
 
 def find_window(documents: DeviceDocuments, order: Order, theta: float) -> Window:
-    """Return the window of the active pairs, with s_i < s_j + θ for a hinge term at θ."""
+    """Return the windows of all documents for a hinge term at θ: pairs with s_i < s_j + θ."""
     end = _first_not_below(documents, order, theta)
     # `begin` follows from `end`, not from a second comparison: both sides of a pair must agree
     # whether it is active, whatever the rounding.

@@ -1,6 +1,7 @@
-"""X on a device: products in float64, in an order that depends only on X.
+"""The matrix X on a device: dense and sparse products in float64.
 
-float32 values are stored as float32; tiles of rows are converted to float64 for their products.
+The order of the sums depends only on X. float32 values are stored as float32; tiles of rows are
+converted to float64 when they are multiplied.
 """
 
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ BLOCK_ROWS = 512  # rows per partial sum
 
 
 class DenseFeatures:
-    """A dense float32 or float64 tensor."""
+    """A dense X on a device, as a float32 or float64 tensor."""
 
     def __init__(self, X: Tensor) -> None:
         self.X = X
@@ -41,14 +42,14 @@ class DenseFeatures:
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def transpose_dot(self, z: Tensor) -> Tensor:
-        """Return Xᵀz: the sums of blocks of rows, added from first to last."""
+        """Return Xᵀz; the sums over blocks of rows are added from first to last."""
         total = torch.zeros(self.shape[1], dtype=torch.float64, device=self.device)
         for rows in self._tiles():
             total = total + _sum_of_blocks(self._double(rows), z[rows])
         return total
 
     def dots(self, vs: Tensor) -> Tensor:
-        """Return Xv for each row v of vs; tiles are converted once."""
+        """Return Xv for each row v of `vs`; each tile is converted to float64 once."""
         # One product per vector: sums of a matrix product would depend on the number of vectors.
         parts = []
         for rows in self._tiles():
@@ -57,7 +58,7 @@ class DenseFeatures:
         return torch.cat(parts, dim=1)
 
     def transpose_dots(self, zs: Tensor) -> Tensor:
-        """Return Xᵀz for each row z of zs; tiles are converted once."""
+        """Return Xᵀz for each row z of `zs`; each tile is converted to float64 once."""
         totals = torch.zeros((len(zs), self.shape[1]), dtype=torch.float64, device=self.device)
         for rows in self._tiles():
             tile = self._double(rows)
@@ -72,7 +73,11 @@ class DenseFeatures:
         return DenseFeatures(self.X.index_select(1, chosen))
 
     def largest_squares(self, rows: Tensor | None, offsets: Integers, weight: Tensor) -> Tensor:
-        """Return Σ_q weight_q · max x_ij² over the rows i of each query q."""
+        """Return, for each feature j, Σ_q weight_q · max x_ij² over the documents i of query q.
+
+        `rows` has the row of X of each document, None for all rows in order. Query q has the
+        documents from offsets[q] to offsets[q + 1] − 1.
+        """
         total = torch.zeros(self.shape[1], dtype=torch.float64, device=self.device)
         for first, last in _runs(offsets, TILE_ENTRIES // max(self.shape[1], 1)):
             begin, end = int(offsets[first]), int(offsets[last])
@@ -97,7 +102,7 @@ class DenseFeatures:
 
 @dataclass(frozen=True)
 class _Lines:
-    """A sparse matrix in compressed form by rows or by columns, which are called lines."""
+    """A sparse matrix in compressed form; its rows (CSR) or columns (CSC) are called lines."""
 
     offsets: Tensor
     index: Tensor  # int32
@@ -122,7 +127,7 @@ class _Lines:
 
 
 class SparseFeatures:
-    """A sparse float32 or float64 matrix, stored both by rows and by columns."""
+    """A sparse X on a device, float32 or float64, stored both by rows and by columns."""
 
     def __init__(self, rows: _Lines, n_columns: int) -> None:
         self._rows = rows
@@ -135,7 +140,7 @@ class SparseFeatures:
 
     @classmethod
     def of(cls, X: Any, device: torch.device) -> "SparseFeatures":
-        """Copy a CSR matrix of the host to a device."""
+        """Copy a SciPy CSR matrix to a device."""
         offsets = torch.as_tensor(X.indptr.astype(np.int64), device=device)
         used = slice(int(X.indptr[-1]))  # the arrays may be longer
         index = torch.as_tensor(X.indices[used], device=device)
@@ -144,7 +149,7 @@ class SparseFeatures:
 
     @classmethod
     def of_tensor(cls, X: Tensor) -> "SparseFeatures":
-        """Return the features of a tensor in CSR layout."""
+        """Return a tensor in CSR layout as SparseFeatures on its device."""
         rows = _Lines.of(X.crow_indices().to(torch.int64), X.col_indices(), X.values())
         return cls(rows, X.shape[1])
 
@@ -191,7 +196,10 @@ class SparseFeatures:
         )
 
     def largest_squares(self, rows: Tensor | None, offsets: Integers, weight: Tensor) -> Tensor:
-        """Return Σ_q weight_q · Σ x_ij² over the rows i of each query q: an upper bound."""
+        """Return an upper bound on what :meth:`DenseFeatures.largest_squares` returns.
+
+        The maximum of x_ij² over the documents of a query is replaced by the sum.
+        """
         by_document = torch.repeat_interleave(
             weight, torch.as_tensor(np.diff(offsets), device=self.device)
         )
@@ -206,7 +214,10 @@ DeviceFeatures = DenseFeatures | SparseFeatures
 
 
 def by_row(values: Tensor, rows: Tensor | None, n_rows: int) -> Tensor:
-    """Return values of documents by row of X, zero for rows without a document."""
+    """Reorder `values`, one per document, by row of X; rows without a document get zero.
+
+    `rows` has the row of each document; None if documents are in the order of the rows.
+    """
     if rows is None:
         return values
     zeros = torch.zeros((*values.shape[:-1], n_rows), dtype=values.dtype, device=values.device)
@@ -214,7 +225,7 @@ def by_row(values: Tensor, rows: Tensor | None, n_rows: int) -> Tensor:
 
 
 def _sum_of_blocks(rows: Tensor, z: Tensor) -> Tensor:
-    """Return rowsᵀz, summed within blocks, then over the blocks."""
+    """Return rowsᵀz: sums within blocks of BLOCK_ROWS rows, added up in a second step."""
     whole = rows.shape[0] - rows.shape[0] % BLOCK_ROWS
     blocks = rows[:whole].view(-1, BLOCK_ROWS, rows.shape[1])
     sums = torch.bmm(z[:whole].view(-1, 1, BLOCK_ROWS), blocks).sum((0, 1))
@@ -222,7 +233,7 @@ def _sum_of_blocks(rows: Tensor, z: Tensor) -> Tensor:
 
 
 def _runs(bounds: Integers, size: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of consecutive lines with about `size` entries in total."""
+    """Yield ranges (first, last) of consecutive lines that have about `size` entries together."""
     first, n = 0, bounds.size - 1
     while first < n:
         last = int(np.searchsorted(bounds, bounds[first] + size, side="right")) - 1

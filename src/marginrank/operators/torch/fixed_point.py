@@ -1,10 +1,10 @@
-"""Sums of doubles as sums of integers: exact, in any order, on any device.
+"""Exact sums of doubles: the numbers are converted to integers, which are added in any order.
 
 A GPU adds in any order, so prefix sums of doubles differ from run to run; sums of integers do not.
-The numbers of a segment (a query) are rounded to integers after multiplication by a power of two:
-the largest for which the sum of the segment stays below 2⁶². Prefix sums run over all segments and
-wrap around at 2⁶⁴. Still, the difference of two of them inside a segment is exact, and does not
-depend on the other segments.
+A *segment* is a range of successive entries, for example the documents of a query. Its numbers are
+multiplied by a power of two, the largest for which the sum of the segment stays below 2⁶², and
+rounded to integers. Prefix sums run over all segments and wrap around at 2⁶⁴. Still, the difference
+of two prefix sums inside a segment is exact and does not depend on the other segments.
 """
 
 from typing import NamedTuple
@@ -18,14 +18,21 @@ MANTISSA_BITS, EXPONENT_BIAS = 52, 1023  # format of a double
 
 
 class Encoded(NamedTuple):
-    """Numbers as integers times one unit (a power of two) per segment."""
+    """Doubles stored as integers: each number is about its integer times the unit of its segment.
+
+    Units are powers of two.
+    """
 
     integers: Tensor  # int64
     unit: Tensor  # float64, one per segment; NaN if a number of the segment is not finite
 
 
 class Segments:
-    """Entries in segments: `offsets` are int64, `segment` is the index for each entry (int32)."""
+    """The division of the entries of a tensor into segments, with exact sums over each segment.
+
+    Segment k has the entries from offsets[k] to offsets[k + 1] − 1 (int64); `segment` (int32) has
+    the index of the segment of each entry.
+    """
 
     def __init__(self, offsets: Tensor, segment: Tensor) -> None:
         self.offsets = offsets
@@ -39,21 +46,24 @@ class Segments:
         return cls(offsets, torch.repeat_interleave(numbers, offsets[1:] - offsets[:-1]))
 
     def spread(self, values: Tensor) -> Tensor:
-        """Repeat the value of each segment for each of its entries."""
+        """Return a tensor with one entry per entry of the segments: the value of its segment."""
         return values.index_select(0, self.segment)
 
     def reduce(self, values: Tensor, how: str, initial: float | None = None) -> Tensor:
-        """Return the "max" or "min" of each segment and `initial`; NaN if an entry is NaN."""
+        """Return the maximum or minimum of each segment, or NaN if the segment has NaN.
+
+        `how` is "max" or "min". `initial` counts as one more entry of each segment.
+        """
         return torch.segment_reduce(values, how, offsets=self.offsets, initial=initial, unsafe=True)
 
     def encode(self, values: Tensor) -> Encoded:
-        """Return numbers as integers whose sums over a segment do not overflow."""
+        """Round numbers to integers whose sum over a segment cannot overflow."""
         scale, unit = self._scale(values)
         scaled = values * self.spread(scale)
         return Encoded(scaled.round_().to(torch.int64), unit)
 
     def encode_all_digits(self, values: Tensor) -> tuple[Encoded, Encoded]:
-        """Return two integers per number: the second holds the rounding error of the first."""
+        """Encode numbers twice: rounded to integers, and the rounding errors as finer integers."""
         scale, unit = self._scale(values)
         scaled = values * self.spread(scale)
         rounded = scaled.round()
@@ -65,7 +75,7 @@ class Segments:
         )
 
     def sum(self, values: Tensor) -> Tensor:
-        """Return the sum of each segment, exact except for the last digit."""
+        """Return the sum of `values` over each segment, correct except for the last digit."""
         high, low = (
             _differences(encoded.integers, self.offsets) * encoded.unit
             for encoded in self.encode_all_digits(values)
@@ -73,7 +83,7 @@ class Segments:
         return high + low
 
     def _scale(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Return a power of two for each segment, and its inverse."""
+        """Return the factor for the numbers of each segment, a power of two, and its inverse."""
         # Two reductions touch less memory than computing |values| and reducing it.
         most, least = (self.reduce(values, how, initial=0.0) for how in ("max", "min"))
         largest = torch.maximum(most, -least)
@@ -83,14 +93,14 @@ class Segments:
 
 
 def exact_total(values: Tensor) -> Tensor:
-    """Return the sum of all entries, exact except for the last digit, as a one-entry tensor."""
+    """Return the sum of all entries as a one-entry tensor, correct except for the last digit."""
     offsets = torch.tensor([0, values.numel()], device=values.device)
     whole = torch.zeros(1, dtype=torch.int32, device=values.device).expand(values.numel())
     return Segments(offsets, whole).sum(values)
 
 
 def prefix_sums(integers: Tensor) -> Tensor:
-    """Return the sums of the first 0, 1, 2, … entries."""
+    """Return n + 1 prefix sums of n integers; entry k is the sum of the first k integers."""
     sums = torch.zeros(integers.numel() + 1, dtype=integers.dtype, device=integers.device)
     torch.cumsum(integers, 0, dtype=integers.dtype, out=sums[1:])
     return sums

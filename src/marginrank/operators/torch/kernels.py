@@ -1,8 +1,9 @@
-"""Loss and derivatives with respect to scores, for pairs from labels and for listed pairs.
+"""The loss and its derivatives with respect to scores, by PyTorch operations.
 
-A plan has the tensors that depend only on the pairs. A kernel adds the loss, a sum of hinge terms
-(pieces).
-The partners of a document are the documents that it forms active pairs with.
+There is a *plan* and a *kernel* for pairs from labels and for listed pairs each. A plan has the
+tensors that depend only on the pairs; a kernel evaluates one loss on them. The loss is a sum of
+hinge terms (*pieces*). The *partners* of a document are the documents that it forms active pairs
+with, that is, pairs with a positive hinge term.
 """
 
 from collections.abc import Sequence
@@ -32,21 +33,24 @@ Factors = tuple[Tensor, Tensor]  # factors of pair weights: for the preferred si
 
 
 class LevelState(NamedTuple):
-    """State for products with the Hessian."""
+    """Data for Hessian products at one score vector, made by :meth:`LevelKernel.evaluate`."""
 
     ranges: list[Ranges]  # ranges of the quadratic pieces
     curvature: Tensor  # the diagonal of the Hessian
 
 
 class _Sides(NamedTuple):
-    """Sums over the preferred partners of each document, and over its other partners."""
+    """Two sums per document: over its preferred partners, and over its other partners."""
 
     above: Tensor
     below: Tensor
 
 
 def require_native_kernels(asked: dict[str, bool]) -> None:
-    """Raise ParameterError if an argument has a value that only the native kernels support."""
+    """Raise ParameterError if a parameter has a value that only the native kernels support.
+
+    `asked` maps the name of each parameter to whether it has such a value.
+    """
     for name, is_given in asked.items():
         if is_given:
             raise ParameterError(
@@ -55,7 +59,7 @@ def require_native_kernels(asked: dict[str, bool]) -> None:
 
 
 class LevelPlan:
-    """Precomputed index tensors of pairs from labels, for any scores and any loss."""
+    """Tensors for pairs from labels that do not depend on scores or loss: computed once."""
 
     def __init__(self, pairs: LevelPairs, device: torch.device) -> None:
         self.documents = DeviceDocuments.of(pairs, pairs.queries.n_levels > 1, device)
@@ -80,7 +84,7 @@ class LevelPlan:
 
 
 class LevelKernel:
-    """Sums over pairs for one loss, with ranges of documents from a precomputed plan."""
+    """Evaluates one loss, and its Hessian products, on the pairs of a :class:`LevelPlan`."""
 
     def __init__(self, plan: LevelPlan, loss: Loss) -> None:
         self.plan = plan
@@ -111,7 +115,10 @@ class LevelKernel:
     def _all_digits(
         self, ranges: list[Ranges], factors: Factors | None, key: Tensor | None
     ) -> list[_Sides]:
-        """Return sums over the partners of weights, or of weights times keys, for each piece."""
+        """Return, for each piece, sums over the partners of weights or of weights times keys.
+
+        The weights are `factors`, or ones if it is None; without a `key`, weights are summed.
+        """
         queries = self.plan.documents.queries
         if factors is None:
             if key is None:
@@ -129,7 +136,7 @@ class LevelKernel:
         return found
 
     def _by_side(self, ranges: list[Ranges], values: Tensor, unit: Tensor, window: int) -> _Sides:
-        """Return sums of values over the partners in the window with this index, as float64."""
+        """Return float64 sums of integer `values` times `unit` over the partners in one window."""
         queries = self.plan.documents.queries
         totals = [torch.zeros_like(queries.segment, dtype=torch.int64) for _ in range(2)]
         for some in ranges:
@@ -140,7 +147,7 @@ class LevelKernel:
         return _Sides(above * queries.spread(unit), below * queries.spread(unit[-n_queries:]))
 
     def hess_vec(self, state: LevelState, u: Tensor) -> Tensor:
-        """Return H u, with the Hessian H in score space."""
+        """Return Hu, with H the Hessian of the loss with respect to the scores."""
         queries = self.plan.documents.queries
         # H maps constants to zero. Subtracting one document's value per query prevents cancellation
         # by a common offset.
@@ -157,12 +164,12 @@ class LevelKernel:
         return torch.addcmul(sum(images[1:], images[0]), state.curvature, u)
 
     def _factor(self, k: int) -> Tensor:
-        """Return the factor of the sums of quadratic piece k, one per query."""
+        """Return, for each query, the factor of the sums for the k-th quadratic piece."""
         piece = self.pieces[self._curved[k]]
         return self.plan.documents.query_weight * (-2.0 * piece.coefficient)
 
     def _totals(self, state: LevelState, values: Tensor) -> list[Tensor]:
-        """Return sums over all partners for each quadratic piece, as integers."""
+        """Return, for each quadratic piece, the sum of integer `values` over all partners."""
         totals: list[Tensor] = []
         for some in state.ranges:
             prefix_sums = some.prefix_sums(values)
@@ -183,7 +190,7 @@ class LevelKernel:
 
 
 class _LossSums:
-    """Sums over the pairs of each document, piece by piece.
+    """Accumulates loss, slope and curvature of each document over the pieces of a loss.
 
     The slack of a pair is at most its reach |θ| + |key of i| + |key of j|, which bounds its
     rounding error.
@@ -220,13 +227,13 @@ class _LossSums:
 
 
 class ListedState(NamedTuple):
-    """State for products with the Hessian."""
+    """Data for Hessian products at one score vector, made by :meth:`ListedKernel.evaluate`."""
 
     curvature: Tensor  # weighted second derivative of the loss of each pair
 
 
 class ListedPlan:
-    """Precomputed index tensors of listed pairs, sorted by query."""
+    """Tensors for listed pairs, sorted by query, that do not depend on scores or loss."""
 
     def __init__(self, pairs: ListedPairs, device: torch.device) -> None:
         require_native_kernels({"pair_margin": pairs.pair_margin is not None})
@@ -256,11 +263,14 @@ class ListedPlan:
         return ListedKernel(self, loss)
 
     def difference(self, u: Tensor) -> Tensor:
-        """Return u_i − u_j for each pair."""
+        """Return u_i − u_j for each pair (i, j)."""
         return u.index_select(0, self.preferred) - u.index_select(0, self.other)
 
     def by_document(self, values: Tensor) -> Tensor:
-        """Return, for each document, the sum over pairs that prefer it minus the sum of others."""
+        """Return, for each document, the signed sum of `values` (one per pair) over its pairs.
+
+        Pairs that prefer the document count positive, its other pairs negative.
+        """
         signed = torch.cat([values, -values]).index_select(0, self._incidence)
         return torch.segment_reduce(
             signed, "sum", offsets=self._document_offsets, unsafe=True, initial=0.0
@@ -271,7 +281,7 @@ class ListedPlan:
 
 
 class _PairTerms(NamedTuple):
-    """A piece of the loss on each pair, with derivatives and the sizes that bound its rounding."""
+    """Value and derivatives of one piece for each pair, with sizes that bound their rounding."""
 
     value: Tensor
     value_size: Tensor
@@ -306,7 +316,7 @@ def _logistic_terms(piece: Piece, x: Tensor, reach: Tensor) -> _PairTerms:
 
 
 class ListedKernel:
-    """Sums over listed pairs for one loss."""
+    """Evaluates one loss, and its Hessian products, on the pairs of a :class:`ListedPlan`."""
 
     def __init__(self, plan: ListedPlan, loss: Loss) -> None:
         self.plan = plan

@@ -1,7 +1,8 @@
-"""Sums over the partners of each document as differences of prefix sums.
+"""Sums over the partners of each document, for pairs from labels, as differences of prefix sums.
 
-The partners of a document are documents of a higher level before some position in the order of the
-scores, and documents of a lower level after another position. For any number of levels this takes
+The partners of a document are the documents that it forms active pairs with: documents of a higher
+level before some position in the order of the scores, and documents of a lower level after another
+position. (A level is the rank of a label in its query.) For any number of levels this takes
 one *pass* per bit of a level (a wavelet partition). In the pass of a bit, documents whose levels
 agree in the higher bits are split by this bit, in the order of their scores. The two parts are
 *siblings*: every level of one is higher than every level of the other. So the partners of a
@@ -31,7 +32,7 @@ PASSES_AT_ONCE = 4  # passes with joint prefix sums, which take 8 bytes per docu
 
 @dataclass(frozen=True)
 class Leaves:
-    """The leaves: pairs (query, level) that have documents, sorted by query and level."""
+    """The leaves of the partition: each (query, level) that has documents, sorted in this order."""
 
     leaf: Tensor  # int32, index of the leaf of each document
     level: Tensor  # int32, the level of each leaf
@@ -72,17 +73,20 @@ class Leaves:
         return self.spread(self.level)
 
     def spread(self, values: Tensor) -> Tensor:
-        """Repeat the value of each leaf for each of its documents."""
+        """Return a tensor with one entry per document: the value of its leaf."""
         return values.index_select(0, self.leaf)
 
     def documents_below(self, level: Tensor) -> Tensor:
-        """Return, for each leaf, the number of documents below a level of the leaf's query."""
+        """Return, for each leaf, the number of documents sorted before `level` of its query.
+
+        Documents are sorted by query and level, and documents of earlier queries count.
+        """
         slot = torch.minimum(torch.maximum(self.slot + level, self.slot), self.last_slot)
         return self.first.index_select(0, slot)
 
 
 class PassRanges(NamedTuple):
-    """The ranges of one pass: the order of the documents, and where each range ends."""
+    """One pass: the order of the documents, and the end of each document's range of partners."""
 
     source: Tensor  # int32, the document at each position
     is_preferred: Tensor  # for each document, whether its pairs in this pass prefer it
@@ -90,18 +94,24 @@ class PassRanges(NamedTuple):
 
 
 class AllLevels:
-    """Pairs of different levels: one pass per bit of a level."""
+    """Passes for pairs of any two different levels: one pass per bit of a level."""
 
     def __init__(self, leaves: Leaves) -> None:
         self.leaves = leaves
         self.bits = list(reversed(range(leaves.n_bits)))
 
     def starts(self, number: int) -> Tensor:
-        """Return, for each leaf, the start of the ranges of a pass: the start of the sibling."""
+        """Return, for each leaf, the position where the ranges of its documents start in a pass.
+
+        This is the start of the sibling. `number` is the index of the pass.
+        """
         return self._part(self.bits[number], sibling=True)
 
     def seeks_preferred(self, number: int) -> Tensor:
-        """Return a mask of the documents whose partners in a pass are preferred: their bit is 0."""
+        """Return a mask of the documents whose partners in a pass are preferred to them.
+
+        These are the documents whose level has bit 0 in this pass.
+        """
         return (self.leaves.level_of_document >> self.bits[number]) & 1 == 0
 
     def passes(self, order: Order, windows: list[Window]) -> list[PassRanges]:
@@ -116,12 +126,12 @@ class AllLevels:
         return found
 
     def _part(self, bit: int, *, sibling: bool) -> Tensor:
-        """Return, for each leaf, the start of its part or of the sibling after a split by a bit."""
+        """Return, for each leaf, where its part (or the sibling) starts after a split by `bit`."""
         part = self.leaves.level >> bit
         return self.leaves.documents_below((part ^ 1 if sibling else part) << bit)
 
     def part_starts(self, bit: int) -> tuple[Tensor, Tensor]:
-        """Return, for each document, the starts of the lower and the higher part."""
+        """Return, for each document, where the lower and the higher part of its node start."""
         own = self.leaves.spread(self._part(bit, sibling=False))
         other = self.leaves.spread(self._part(bit, sibling=True))
         return torch.minimum(own, other), torch.maximum(own, other)
@@ -143,29 +153,29 @@ class _Split:
         self._before = self._highs.index_select(0, self.low_start)
 
     def _highs_in_front(self, place: Tensor) -> Tensor:
-        """Return, for each document, how many documents before a node position have the bit set."""
+        """Return, for each document, how many documents of its node before `place` have the bit."""
         return self._highs.index_select(0, place) - self._before
 
     def follow(self, place: Tensor) -> Tensor:
-        """Return positions in each document's node as positions in the document's part."""
+        """Map a position per document in its node to the position in its part after the split."""
         highs = self._highs_in_front(place)
         return torch.where(self.is_high, self.high_start + highs, place - highs)
 
     def stop(self, window: Window) -> Tensor:
-        """Return the end of the range of each document in its sibling."""
+        """Return, for each document, where its range of partners ends in its sibling."""
         first_high = self.high_start + self._highs_in_front(window.end)
         lows_left_out = window.begin - self.low_start - self._highs_in_front(window.begin)
         return torch.where(self.is_high, self.high_start - lows_left_out, first_high)
 
     def source(self, place: Tensor) -> Tensor:
-        """Return the documents in the order of the pass: lower parts are backwards."""
+        """Return the documents in the order of the pass; lower parts are stored backwards."""
         place = self.follow(place)
         backwards = self.low_start + self.high_start - 1 - place
         return inverse(torch.where(self.is_high, place, backwards))
 
 
 class AdjacentLevels:
-    """Pairs of adjacent levels: a pass for the next higher one, and one for the next lower one."""
+    """Passes for pairs of adjacent levels: one for the next higher, one for the next lower."""
 
     def __init__(self, leaves: Leaves) -> None:
         self.leaves = leaves
@@ -204,7 +214,10 @@ Levels = AllLevels | AdjacentLevels
 
 @dataclass(frozen=True)
 class Ranges:
-    """The ranges of several passes, joined to one array (a *run*) for one prefix sum."""
+    """Ranges of partners in several passes, whose values are joined to one array (a *run*).
+
+    One prefix sum over the run serves all its passes.
+    """
 
     levels: Levels
     numbers: range  # indices of the passes
@@ -215,11 +228,11 @@ class Ranges:
     stops: list[Tensor]  # int32, one tensor per window: ends of the ranges by pass and document
 
     def prefix_sums(self, values: Tensor) -> Tensor:
-        """Return prefix sums over the run; all are off by a constant, which differences cancel."""
+        """Return prefix sums of `values` over the run, up to a constant that differences cancel."""
         return torch.cumsum(values.index_select(0, self.source), 0, dtype=values.dtype)
 
     def sums(self, prefix_sums: Tensor, window: int) -> Tensor:
-        """Return the sum over all partners of each document."""
+        """Return, for each document, the sum over all its partners in a window."""
         shape = len(self.numbers) + 1, self.levels.leaves.leaf.numel()
         parts = torch.empty(shape, dtype=prefix_sums.dtype, device=prefix_sums.device)
         torch.index_select(prefix_sums, 0, self.stops[window], out=parts[:-1].view(-1))
@@ -228,7 +241,7 @@ class Ranges:
         return parts.sum(0)
 
     def sums_by_side(self, prefix_sums: Tensor, window: int) -> tuple[Tensor, Tensor]:
-        """Return sums over the preferred partners of each document, and over its other partners."""
+        """Return two sums per document: over its preferred and over its other partners."""
         n_passes = len(self.numbers)
         stopped = prefix_sums.index_select(0, self.stops[window]).view(n_passes, -1)
         started = prefix_sums.index_select(0, self.starts).view(n_passes, -1)
@@ -238,13 +251,16 @@ class Ranges:
         return above, parts.sum(0) - above
 
     def keep(self, windows: Sequence[int]) -> "Ranges":
-        """Return the ranges with only the windows of these indices."""
+        """Return the same ranges for a subset of the windows, given by indices."""
         stops = [self.stops[window] for window in windows]
         return Ranges(self.levels, self.numbers, self.source, self.starts, stops)
 
 
 def gather(levels: Levels, passes: list[PassRanges], *, by_side: bool) -> list[Ranges]:
-    """Join passes to runs; `by_side` if documents have one value per side of their pairs."""
+    """Join passes to runs of up to PASSES_AT_ONCE passes.
+
+    `by_side` if a document has one value for pairs that prefer it and another for other pairs.
+    """
     found = []
     n_documents = levels.leaves.leaf.numel()
     for first in range(0, len(passes), PASSES_AT_ONCE):
@@ -272,6 +288,6 @@ def _source(ranges: PassRanges, by_side: bool) -> Tensor:
 
 
 def _joined(places: Sequence[Tensor], n_documents: int) -> Tensor:
-    """Return positions in several passes as positions in their joint run."""
+    """Concatenate positions in several passes, shifted to positions in their joint run."""
     moved = [place + number * n_documents for number, place in enumerate(places)]
     return torch.cat(moved).to(torch.int32)

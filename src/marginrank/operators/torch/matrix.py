@@ -1,4 +1,4 @@
-"""X, scores and losses as tensors on a PyTorch device."""
+"""The matrix X, score vectors and losses as tensors on a PyTorch device."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -49,7 +49,7 @@ COLUMNS_AT_ONCE = 16  # columns of a Hessian that one product with X computes
 
 
 class TorchSpace(ScoreSpace):
-    """Score vectors as tensors on a device."""
+    """Score vectors stored as float64 tensors on a device."""
 
     def __init__(self, n_documents: int, device: torch.device, total: Total = exact_total) -> None:
         self._n_documents = n_documents
@@ -66,7 +66,7 @@ class TorchSpace(ScoreSpace):
         return float(self.product(a, b))
 
     def product(self, a: Scores, b: Scores) -> Tensor:
-        """Return aᵀb as a tensor with one entry."""
+        """Return the inner product aᵀb as a tensor with one entry, on the device."""
         return self._total(_vector(a) * _vector(b))
 
     def entries(self, a: Scores, documents: Integers | None = None) -> Floats:
@@ -79,12 +79,12 @@ class TorchSpace(ScoreSpace):
         return Scores(self.tensor(entries))
 
     def tensor(self, values: Any) -> Tensor:
-        """Return an array as a tensor on the device."""
+        """Copy an array or tensor to the device, unless it is there."""
         return torch.as_tensor(values, device=self._device)
 
 
 class TorchLoss(PairLoss):
-    """A loss on pairs, summed on the device."""
+    """A loss summed over pairs as a function of the scores, evaluated on the device."""
 
     space: TorchSpace
 
@@ -113,20 +113,23 @@ class TorchLoss(PairLoss):
         return self._pairs.evaluate(scores)
 
     def curved(self, state: State, u: Tensor) -> Tensor:
-        """Return Au on the device, with A the Hessian of the loss in score space."""
+        """Return the tensor Au, with A the Hessian of the loss with respect to the scores."""
         there = cast(AtScores, state)
         if there.state is None:
             there.state = self.at(there.scores).state
         return self._pairs.hess_vec(there.state, u)
 
     def evaluation(self, scores: Tensor, found: ScoreLoss, gradient: Tensor | None) -> Evaluation:
-        """Return an evaluation; all sums are copied to the host at once."""
+        """Convert a loss on the device to an Evaluation, with one copy of all sums to the host."""
         totals = found.totals
         values = _to_host(totals if gradient is None else torch.cat([totals, gradient]))
         return self.from_host(scores, found, values)
 
     def from_host(self, scores: Tensor, found: ScoreLoss, values: Floats) -> Evaluation:
-        """Return an evaluation; `values` are its totals and any gradient, on the host."""
+        """Convert a loss on the device to an Evaluation, with sums that are on the host already.
+
+        `values` are the totals of the loss, then the gradient, if there is one.
+        """
         return Evaluation(
             scores=Scores(scores),
             losses=LossSums(*values[:3].tolist(), *map(int, values[3:5])),
@@ -138,7 +141,10 @@ class TorchLoss(PairLoss):
 
 
 class AtScores:
-    """A State with its scores; the state is recomputed from the scores after pickling."""
+    """The State of this backend: scores, and data for Hessian products.
+
+    Only the scores are pickled; the other data are recomputed from them.
+    """
 
     def __init__(self, scores: Tensor, state: Any = None) -> None:
         self.scores = scores
@@ -159,7 +165,7 @@ def _to_host(values: Tensor) -> Floats:
 
 @dataclass(frozen=True)
 class TorchMatrix(Matrix):
-    """X, or some of its columns, on a device, with a copy on the host."""
+    """The matrix X, or some of its columns, on a device, together with X on the host."""
 
     features: DeviceFeatures
     host: NativeMatrix
@@ -173,7 +179,7 @@ class TorchMatrix(Matrix):
         tensor: Tensor | None = None,
         has_triton: bool | None = None,
     ) -> "TorchMatrix":
-        """Copy X of the data to a device, unless `tensor` is X on that device.
+        """Copy the features X of `data` to a device, unless `tensor` is X on that device.
 
         Triton kernels are used if Triton is installed and the device is a GPU; `has_triton`
         overrides this.
@@ -218,7 +224,7 @@ class TorchMatrix(Matrix):
 
 
 class TorchDesign(Design):
-    """Products with X on the device."""
+    """The matrix X on the device with one row per document of a pair set."""
 
     matrix: TorchMatrix
     pairs: PairSet
@@ -254,7 +260,7 @@ class TorchDesign(Design):
         return _to_host(product), Scores(scores)
 
     def product(self, loss: TorchLoss, state: State, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the Hessian product XᵀAXv and the scores Xv as tensors."""
+        """Return the Hessian-vector product XᵀAXv and the scores Xv as tensors."""
         scores = self._dot(v)
         return self._transpose_dot(loss.curved(state, scores)), scores
 
@@ -298,11 +304,11 @@ class TorchDesign(Design):
         return self._features.transpose_dot(by_row(z, self._rows, self._features.shape[0]))
 
     def dots(self, vs: Sequence[Floats]) -> Tensor:
-        """Return Xv by document for each v, one row per vector."""
+        """Return a tensor with one row per vector v in `vs`: the scores Xv of the documents."""
         return self._by_document(self._features.dots(self.space.tensor(np.stack(vs))))
 
     def transpose_dots(self, zs: Sequence[Tensor]) -> Tensor:
-        """Return Xᵀz for each z with one entry per document, one row per vector."""
+        """Return a tensor with one row Xᵀz per vector z in `zs`; z has one entry per document."""
         together = by_row(torch.stack(list(zs)), self._rows, self._features.shape[0])
         return self._features.transpose_dots(together)
 
@@ -314,9 +320,9 @@ class TorchDesign(Design):
 
 
 class TorchSharedSweeps(SharedSweeps):
-    """Products with X for several problems at once: one column per problem.
+    """Products with X for several problems at once, by products with several vectors.
 
-    The problems have the same documents. The result of each does not depend on the others.
+    The problems have the same documents. The result of each problem does not depend on the others.
     """
 
     def __init__(self, designs: Sequence[Design]) -> None:
@@ -354,7 +360,10 @@ class TorchSharedSweeps(SharedSweeps):
 
 
 def features_of(tensor: torch.Tensor, has_triton: bool | None = None) -> DeviceFeatures:
-    """Return the features of a tensor, dense or CSR; integers are copied, floats are not."""
+    """Wrap a dense or CSR tensor as the features of a TorchMatrix, on the device of the tensor.
+
+    float32 and float64 values are not copied; other values are converted to float64.
+    """
     if has_triton is None:
         has_triton = runs_triton(tensor.device)
     if tensor.dtype not in DTYPES:
@@ -369,7 +378,7 @@ def features_of(tensor: torch.Tensor, has_triton: bool | None = None) -> DeviceF
 
 
 def _dense(X: Any, device: torch.device) -> torch.Tensor:
-    """Copy an array to a device; on the CPU, a writable array shares its memory."""
+    """Return an array as a tensor on a device; a writable array on the CPU is not copied."""
     array = np.ascontiguousarray(X)
     if not array.flags.writeable and device.type == "cpu":
         array = array.copy()  # PyTorch does not support read-only tensors
@@ -377,7 +386,7 @@ def _dense(X: Any, device: torch.device) -> torch.Tensor:
 
 
 def bytes_needed(data: RankingData, *, has_features: bool = False) -> int:
-    """Return an estimate of the device memory of a fit, including X unless `has_features`."""
+    """Estimate the bytes of device memory of a fit; X is included unless `has_features`."""
     X = data.X
     n_bits = (int(np.max(data.queries.n_levels, initial=1)) - 1).bit_length()
     of_document = POINTS * (BIT_BYTES * n_bits + DOCUMENT_BYTES) + EVALUATION_BYTES

@@ -1,4 +1,4 @@
-"""Plans: precomputed tensors of sets of pairs, by Triton kernels or by PyTorch operations."""
+"""Plans: tensors of a pair set that are computed once, for Triton kernels or PyTorch operations."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ Total = Callable[[Tensor], Tensor]  # returns the sum of all entries, as a tenso
 
 
 class PairKernel(Protocol):
-    """Sums over pairs for one loss."""
+    """Interface of objects that evaluate one loss, and its Hessian products, on a pair set."""
 
     def evaluate(self, scores: Tensor) -> ScoreLoss: ...
 
@@ -29,19 +29,19 @@ class PairKernel(Protocol):
 
 
 class PairPlan(Protocol):
-    """Precomputed tensors of a set of pairs, for any scores."""
+    """Interface of the tensors of a pair set that do not depend on scores or loss."""
 
     def kernel(self, loss: Loss) -> PairKernel: ...
 
 
 def runs_triton(device: torch.device) -> bool:
-    """Whether Triton is installed and compiles for the device."""
+    """Whether Triton is installed and can compile for the device."""
     return device.type == "cuda" and find_spec("triton") is not None
 
 
 @dataclass
 class Plans:
-    """A cache of the plans (index tensors on the device) of the last sets of pairs."""
+    """A cache of the plans of the last PLANS pair sets."""
 
     device: torch.device
     has_triton: bool

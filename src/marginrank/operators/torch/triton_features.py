@@ -1,4 +1,4 @@
-"""Triton kernels for dense features: X is read once per product, and summed in float64.
+"""Triton kernels for products with a dense X: X is read once per product, sums are in float64.
 
 PyTorch has no product of a float32 matrix and a float64 vector, and converting tiles to float64
 first costs five times the memory traffic. Several vectors are multiplied in one launch: programs
@@ -69,7 +69,7 @@ def _add_blocks(sums, totals, n_blocks, n_columns, SUMS: tl.constexpr, COLUMNS: 
 
 
 class TritonFeatures(DenseFeatures):
-    """A contiguous float32 or float64 tensor, multiplied by Triton kernels."""
+    """A dense X on a GPU, as a contiguous float32 or float64 tensor, for Triton kernels."""
 
     def dot(self, v: Tensor) -> Tensor:
         return self.dots(v[None])[0]

@@ -1,10 +1,11 @@
-"""Triton kernels for sums over pairs from labels: four launches per point, one per product.
+"""Triton kernels for the loss on pairs from labels, and its Hessian products.
 
-A program has a chunk of the documents of a query and compares each of them with all documents of
-the query. Queries need no sort, no windows and no shared state, and the work of a query is the
-square of its length, in registers. Sums are sums of integers as in
+An evaluation of the loss takes four kernel launches, a Hessian product one. Each program has a
+chunk of the documents of a query and compares each of them with all documents of the query.
+Queries need no sort, no windows and no shared state, and the work of a query is the square of its
+length, in registers. Sums are sums of integers as in
 :mod:`~marginrank.operators.torch.fixed_point`, so they do not depend on chunks and have the bits of
-the PyTorch operations. ``FusedPlan.suits`` decides which data are worth it.
+the PyTorch operations. :meth:`FusedPlan.suits` decides for which data these kernels are used.
 """
 
 from typing import Any, NamedTuple
@@ -298,14 +299,14 @@ def _product_sums(  # type: ignore[no-untyped-def]
 
 
 class FusedState(NamedTuple):
-    """State for products with the Hessian."""
+    """Data for Hessian products at one score vector, made by :meth:`FusedKernel.evaluate`."""
 
     keys: Tensor
     curvature: Tensor  # the diagonal of the Hessian
 
 
 class FusedPlan:
-    """Chunks, levels and weights of pairs from labels, for any scores and any loss."""
+    """Tensors for pairs from labels that do not depend on scores or loss: computed once."""
 
     def __init__(self, pairs: LevelPairs, device: torch.device) -> None:
         offsets = pairs.documents.offsets
@@ -328,7 +329,7 @@ class FusedPlan:
 
     @staticmethod
     def suits(pairs: LevelPairs) -> bool:
-        """Whether queries are so short that all their documents can be compared."""
+        """Whether queries are short enough to compare all their documents with each other."""
         sizes = pairs.documents.sizes.astype(np.float64)
         return float(sizes @ sizes) <= MOST_COMPARISONS * max(float(sizes.sum()), 1.0)
 
@@ -343,7 +344,7 @@ def _on(values: Any, device: torch.device) -> Tensor | None:
 
 
 class FusedKernel:
-    """Sums over pairs for one loss, with one kernel launch per stage."""
+    """Evaluates one loss, and its Hessian products, on the pairs of a :class:`FusedPlan`."""
 
     def __init__(self, plan: FusedPlan, loss: Loss) -> None:
         self.plan = plan
@@ -368,7 +369,7 @@ class FusedKernel:
         return ScoreLoss(table[:, :3], columns[0], state, table_totals(table))
 
     def hess_vec(self, state: FusedState, u: Tensor) -> Tensor:
-        """Return H u, with the Hessian H in score space."""
+        """Return Hu, with H the Hessian of the loss with respect to the scores."""
         image = torch.empty_like(u)
         self._launch(_product, [u], state.keys, self._curved, [state.curvature, image])
         return image
@@ -376,7 +377,7 @@ class FusedKernel:
     def _launch(
         self, kernel: Any, first: list[Tensor], keys: Tensor, pieces: Tensor, last: list[Tensor]
     ) -> None:
-        """Launch a kernel with one program per chunk."""
+        """Launch a Triton kernel with one program per chunk of documents."""
         plan = self.plan
         preferred, other = (keys if x is None else x for x in (plan.preferred, plan.other))
         n_ranks = 1 if plan.preferred is None else plan.preferred.shape[0]

@@ -14,19 +14,19 @@ EXACT = {"enable_fp_fusion": False}  # products are rounded before they are adde
 
 @triton.jit
 def exponent(x):  # type: ignore[no-untyped-def]
-    """Return the exponent of numbers x ≥ 0 as by frexp; −1022 for zero."""
+    """Return the exponent of numbers x ≥ 0, as frexp does; −1022 for zero."""
     return ((x.to(tl.int64, bitcast=True) >> 52) & 2047) - 1022
 
 
 @triton.jit
 def power_of_two(number):  # type: ignore[no-untyped-def]
-    """Return 2 to the power of an integer, from its bits."""
+    """Return 2 to the power of an integer, by setting the bits of the double."""
     return ((number + 1023) << 52).to(tl.float64, bitcast=True)
 
 
 @triton.jit
 def rounded(x):  # type: ignore[no-untyped-def]
-    """Return the nearest integer as a double, ties to even; doubles from 2⁵² on are integers."""
+    """Round doubles to the nearest integer, ties to even; the result is a double."""
     size = tl.abs(x)
     near = (size + 4503599627370496.0) - 4503599627370496.0
     near = tl.where(size < 4503599627370496.0, near, size)
@@ -35,7 +35,10 @@ def rounded(x):  # type: ignore[no-untyped-def]
 
 @triton.jit  # type: ignore[untyped-decorator]
 def largest(values, factors, origin, begin, end, HAS_FACTORS: tl.constexpr, TILE: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Return the largest |factor · (value − origin)| of a segment; NaN if one is not finite."""
+    """Return the maximum of |factor · (value − origin)| over the entries from begin to end − 1.
+
+    The result is NaN if a value is not finite. `factors` counts only if HAS_FACTORS.
+    """
     size, poison = tl.zeros((TILE,), tl.float64), tl.zeros((TILE,), tl.float64)
     for first in range(begin, end, TILE):
         at = first + tl.arange(0, TILE)
@@ -120,7 +123,10 @@ def _table_totals(table, n_rows, n_columns, totals, ROWS: tl.constexpr):  # type
 
 
 def segment_sums(columns: Tensor, slopes: Tensor, offsets: Tensor, weight: Tensor) -> Tensor:
-    """Return a table with four numbers per segment: sums of columns, count of non-zero slopes."""
+    """Return a table with one row per segment: weighted sums of three columns, and a count.
+
+    The count is the number of non-zero `slopes`. `weight` has one factor per segment.
+    """
     table = torch.empty((weight.numel(), 4), dtype=torch.float64, device=columns.device)
     _segment_sums[(weight.numel(),)](
         columns, columns.shape[1], slopes, offsets, weight, table, TILE=TILE, **EXACT
@@ -129,7 +135,7 @@ def segment_sums(columns: Tensor, slopes: Tensor, offsets: Tensor, weight: Tenso
 
 
 def table_totals(table: Tensor) -> Tensor:
-    """Return the totals of an evaluation from its table: see :func:`segment_sums`."""
+    """Sum the rows of the table of :func:`segment_sums` to the fields of LossSums."""
     totals = torch.empty(N_SUMS, dtype=torch.float64, device=table.device)
     n_rows, n_columns = table.shape
     _table_totals[(n_columns,)](table, n_rows, n_columns, totals, ROWS=ROWS, **EXACT)
@@ -137,7 +143,7 @@ def table_totals(table: Tensor) -> Tensor:
 
 
 def total(values: Tensor) -> Tensor:
-    """Return the sum of all entries as a tensor with one entry; sums of blocks are exact."""
+    """Return the sum of all entries as a one-entry tensor; it does not depend on their order."""
     n_blocks = triton.cdiv(values.numel(), BLOCK)
     sums = torch.empty((n_blocks, 1), dtype=torch.float64, device=values.device)
     _block_sums[(n_blocks,)](values, values.numel(), sums, BLOCK=BLOCK, **EXACT)
