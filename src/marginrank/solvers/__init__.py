@@ -1,4 +1,7 @@
-"""Solvers: one algorithm per file. Each sees only an Objective; stochastic solvers see pairs."""
+"""Solvers, one algorithm per file: functions that minimize an Objective.
+
+Only stochastic solvers see more than the objective: the pairs and the rows of X.
+"""
 
 from marginrank.solvers.registry import SOLVERS, Solver, find_solver, solver_names, solvers_for
 from marginrank.solvers.result import SolverResult

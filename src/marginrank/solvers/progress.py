@@ -1,4 +1,7 @@
-"""Bookkeeping that solvers share: history, timing, the first point."""
+"""Helpers shared by all solvers: record of the iterations, first evaluation, input checks.
+
+A *point* is the objective evaluated at one w, with gradient, Hessian products and certificate.
+"""
 
 import time
 
@@ -17,7 +20,7 @@ SUSPECTS = 1000  # columns that are searched for NaN: enough for a message, chea
 
 
 class Progress:
-    """Records iterations and builds the result."""
+    """Records the iterations of a solver, calls its callback and builds its SolverResult."""
 
     def __init__(self, objective: Objective, callback: Callback | None) -> None:
         self.history: list[Iteration] = []
@@ -42,7 +45,10 @@ class Progress:
         gap: float | None = None,
         gradient: Floats | None = None,
     ) -> None:
-        """Add one iteration that ended at `point`, which has the default `gap` and `gradient`."""
+        """Append one iteration, which ended at `point`, to the history and call the callback.
+
+        `gap` and `gradient` are the ones of `point` by default.
+        """
         self.n_iter += point.objective is self._objective  # iterations on samples do not count
         line = Iteration(
             iteration=len(self.history) + 1,
@@ -63,7 +69,7 @@ class Progress:
             self._callback(line)
 
     def update(self, point: Point | DerivedPoint) -> None:
-        """Tighten the gap recorded for the last iteration, if that iteration ended at `point`."""
+        """Replace the gap of the last recorded iteration by `point.gap`, if it ended at `point`."""
         if self.history and self.history[-1].objective == point.value:
             self.history[-1] = self.history[-1]._replace(gap=point.gap, estimate=point.gap)
 
@@ -75,7 +81,7 @@ class Progress:
         *,
         gap: float | None = None,
     ) -> SolverResult:
-        """Return `point` as the result; `gap` is the certified gap at `point` by default."""
+        """Return the SolverResult for the final `point`; `gap` is `point.gap` by default."""
         return SolverResult(
             w=point.w,
             scores=point.scores,
@@ -90,18 +96,18 @@ class Progress:
 
 
 def closeness(line: Iteration) -> tuple[float, float]:
-    """Return the sort key of iterations: larger samples first, then smaller objectives."""
+    """Return a sort key of iterations, smallest for the best: largest sample, lowest objective."""
     return -line.fraction, line.objective
 
 
 def check_smooth(objective: Objective) -> None:
-    """Raise ValueError if the loss has a kink."""
+    """Raise ValueError if the loss of the objective has a kink, that is, is not differentiable."""
     if not objective.loss.smooth:
         raise ValueError(f"loss={objective.loss.name!r} is not smooth; use a smooth loss.")
 
 
 def start(objective: Objective, w: Floats, scores: Scores | None = None) -> Point:
-    """Return the point at the first w; raise ValueError if sums of features overflow."""
+    """Evaluate an objective at initial weights w; raise ValueError if sums of features overflow."""
     point = objective.at(w, scores)
     check_magnitude(point)
     return point
@@ -110,7 +116,10 @@ def start(objective: Objective, w: Floats, scores: Scores | None = None) -> Poin
 def start_inside(
     objective: Objective, regularizer: Regularizer, w0: Floats | None, scores0: Scores | None
 ) -> Point:
-    """Return the point at zero, or at `w0` moved into the domain of a regularizer."""
+    """Evaluate an objective at the initial weights `w0`, or at zero if `w0` is None.
+
+    Weights outside the domain of the regularizer are moved into it. `scores0` is X w0, if known.
+    """
     if w0 is None:
         return start(objective, np.zeros(objective.n_features))
     w = regularizer.inside(w0)
@@ -118,7 +127,7 @@ def start_inside(
 
 
 def check_magnitude(point: Point) -> None:
-    """Raise ValueError for the feature that makes the gradient of the first w overflow."""
+    """Raise ValueError if the gradient at the initial weights overflows; name the feature."""
     # A NaN fails the comparison, too.
     if np.abs(point.gradient).max() < SUSPICIOUS:
         return
@@ -140,7 +149,7 @@ def check_magnitude(point: Point) -> None:
 
 
 def overflow_error(feature: int) -> ValueError:
-    """Return the error for a column of X whose sums are not finite."""
+    """Return the ValueError to raise for a column of X whose sums overflow."""
     return ValueError(
         f"X[:, {feature}] has values so large that sums overflow; rescale the column."
     )

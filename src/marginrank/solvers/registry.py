@@ -1,4 +1,4 @@
-"""All solvers by name, and the problems that each of them supports.
+"""The table of all solvers: name, function, and the losses and regularizers it supports.
 
 A new solver is a file with a function and one line in :data:`SOLVERS`.
 """
@@ -25,8 +25,8 @@ from marginrank.solvers.sparse.group_newton import group_newton
 from marginrank.solvers.sparse.proximal_newton import proximal_newton
 from marginrank.solvers.sparse.truncated_gradient import truncated_gradient
 
-# A solver holds two points at a time, the best and the next one. Each further piece of the loss
-# adds 8 bytes per document to a point.
+# A solver holds two points (evaluations of the objective) at a time, the best and the next one.
+# Each further hinge term of the loss adds 8 bytes per document to a point.
 POINTS = 2
 PIECE_BYTES = 8
 
@@ -34,10 +34,10 @@ Structure = Regularizer | Cone | Groups  # beside the loss and the ridge
 
 
 class Solver(NamedTuple):
-    """A solver and the problems that it supports.
+    """An entry of SOLVERS: a function that minimizes an objective, and the problems it supports.
 
-    `minimize` is a function of an objective, and of a `regularizer` if the problem has one. `takes`
-    returns True for a loss and a regularizer (None for the ridge alone) that it supports.
+    `minimize` takes an objective, and a `regularizer` if the problem has one. `takes` returns True
+    if a loss and a regularizer (None for the ridge alone) are supported.
     """
 
     minimize: Callable[..., SolverResult]
@@ -96,7 +96,7 @@ SOLVERS = {
 
 
 def solvers_for(loss: Loss, regularizer: Structure | None = None) -> list[str]:
-    """Return the names of the solvers that support a problem, the default first.
+    """Return the names of the solvers that support a loss and a regularizer, the default first.
 
     Examples
     --------
@@ -120,7 +120,9 @@ def _by_public_name(loss: Loss, regularizer: Structure | None) -> dict[str, Solv
 def find_solver(
     name: str, loss: Loss, regularizer: Structure | None = None
 ) -> Callable[..., SolverResult]:
-    """Return a solver as a function of an objective; "auto" selects the default of the problem.
+    """Return the solver with a name, or the default for "auto", as a function of an objective.
+
+    Raise ParameterError if the solver does not support the loss and the regularizer.
 
     Examples
     --------
@@ -152,14 +154,17 @@ def find_solver(
 
 
 def state_bytes(name: str, loss: Loss, regularizer: Structure | None = None) -> int:
-    """Return the largest memory of a solver per document."""
+    """Return the largest memory that a solver needs per document, in bytes."""
     able = _by_public_name(loss, regularizer)
     found = able[next(iter(able)) if name == "auto" else name]
     return found.state_bytes + POINTS * PIECE_BYTES * (len(loss.pieces) - 1)
 
 
 def solver_names(*, regularized: bool) -> list[str]:
-    """Return the names of the solvers for regularized problems, or for all other problems."""
+    """Return the public names of solvers: with `regularized`, of those that take a regularizer.
+
+    Otherwise return the names of the solvers for objectives with a ridge alone.
+    """
     return [
         name
         for name, solver in SOLVERS.items()

@@ -1,4 +1,4 @@
-"""The result of a solver."""
+"""The records that solvers return."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -12,14 +12,14 @@ Callback = Callable[[Iteration], None]
 
 
 class Curvature(NamedTuple):
-    """The Hessian of the loss in m features, reused for problems with nearly the same Hessian."""
+    """The Hessian of a loss with respect to m of the weights, for reuse in similar problems."""
 
     features: Integers  # ascending
     hessian: Floats  # shape (m, m), without a ridge
     cost: float  # number of sweeps spent on computing it
 
     def scaled(self, weight: float, sizes: Floats | None = None) -> "Curvature":
-        """Return the Hessian of `weight` times the loss, with features multiplied by `sizes`."""
+        """Return the Hessian after multiplying the loss by `weight` and feature j by sizes[j]."""
         hessian = weight * self.hessian
         if sizes is not None:
             own = sizes[self.features]
@@ -29,7 +29,7 @@ class Curvature(NamedTuple):
 
 @dataclass
 class SolverResult:
-    """The best point that a solver found."""
+    """The best weights that a solver found, their certificate, and the record of its iterations."""
 
     w: Floats
     scores: Scores  # Xw, for a warm start on the same documents
@@ -47,7 +47,7 @@ class SolverResult:
         return self.stop
 
     def times(self, factor: float) -> "SolverResult":
-        """Return the same result with the objective multiplied by `factor`."""
+        """Return this result for the objective multiplied by `factor`; the weights are the same."""
         return replace(
             self,
             objective=factor * self.objective,

@@ -1,4 +1,4 @@
-"""Block principal pivoting: find the constraints of a cone Gu ≥ 0 that are active at the optimum.
+"""Block principal pivoting: minimization over a cone Gu ≥ 0 by a search for active constraints.
 
 Each step solves the problem on a face of the cone, where some constraints are equations (*active*)
 and the others are ignored: an unconstrained problem, for any solver. An ignored constraint is wrong
@@ -44,7 +44,7 @@ def smooth_in_cone(
     seed: int = 0,
     callback: Callback | None = None,
 ) -> SolverResult:
-    """Minimize an objective with a smooth loss over a cone.
+    """Minimize an objective with a smooth loss over the cone `regularizer`.
 
     `minimize` solves the problems on faces. `max_iter` limits the number of faces and of iterations
     on all of them, and `callback` is called once per face. The other parameters are as in
@@ -71,7 +71,7 @@ def smooth_in_cone(
 
 
 class FaceOptimum(NamedTuple):
-    """The optimum on a face, and its projection onto the cone."""
+    """The minimum of the objective on one face, and its projection onto the cone."""
 
     free: Point  # may be outside of the cone
     inside: ConePoint  # the nearest point of the cone
@@ -82,7 +82,10 @@ class FaceOptimum(NamedTuple):
 
 
 class Pivoting:
-    """The search for the right face, on one objective after another."""
+    """The search for the face of the cone that has the minimum, for a sequence of objectives.
+
+    The next objective starts with the face and the weights of the last one.
+    """
 
     def __init__(self, cone: Cone, minimize: Minimize, max_iter: int, seed: int) -> None:
         self.w: Floats | None = None  # initial weights of the next face; None for zero
@@ -100,7 +103,7 @@ class Pivoting:
 
     @property
     def gap(self) -> float:
-        """The certified bound on F(best) − F*."""
+        """The certified upper bound on F − F* at the best point so far."""
         if self.best is None:
             return np.inf
         bounded = max(self.best.value - self.lower, 0.0) + self.best.base.rounding
@@ -109,7 +112,10 @@ class Pivoting:
     def run(
         self, objective: Objective, tol: float, record: Callable[[FaceOptimum], None]
     ) -> tuple[float, StopReason]:
-        """Minimize; return an estimate of F − F* and the stop reason. Updates w, best and lower."""
+        """Minimize `objective` over the cone; return an estimate of F − F* and the stop reason.
+
+        Updates w, best and lower. `record` is called with the result on each face.
+        """
         self.best, self.lower = None, 0.0
         exchange = _Exchange(self._cone.n_constraints)
         finest = LAST_TOL * tol
@@ -182,14 +188,17 @@ class Pivoting:
 
 
 class _Exchange:
-    """The rule by which constraints become active, or are ignored again."""
+    """The rule that chooses the constraints of the next face: block steps, then single ones."""
 
     def __init__(self, n_constraints: int) -> None:
         self._fewest = n_constraints + 1
         self._chances = CHANCES
 
     def next(self, held: Booleans, wrong: Booleans) -> tuple[Booleans, bool]:
-        """Return a mask of the next active constraints, and whether fewer were wrong than ever."""
+        """Return the mask of the constraints to be active on the next face, given the `wrong` ones.
+
+        Also return whether fewer constraints are wrong than on any face before.
+        """
         n_wrong = int(np.count_nonzero(wrong))
         is_better = n_wrong < self._fewest
         if is_better:

@@ -86,12 +86,12 @@ def _is_stuck(bounds: list[tuple[float, float]]) -> bool:
 
 
 def bmrm(objective: Objective, **options: Any) -> SolverResult:
-    """Minimize an objective with a hinge loss by cutting planes at each new w (paper 4)."""
+    """Minimize an objective with a hinge loss by BMRM (paper 4): cutting planes at each new w."""
     return _solve_bundle(objective, line_search=False, **options)
 
 
 def ocas(objective: Objective, **options: Any) -> SolverResult:
-    """Minimize an objective with a hinge loss by cutting planes near the best point so far."""
+    """Minimize an objective with a hinge loss by OCAS: cutting planes near the best w so far."""
     return _solve_bundle(objective, line_search=True, **options)
 
 
@@ -109,7 +109,7 @@ def _ocas_step(best: Point, w: Floats) -> tuple[Point, Point]:
 
 
 class Bundle:
-    """The cutting planes below the loss, and the small problem of minimizing over them.
+    """Cutting planes below the loss, and the problem of minimizing the ridge plus their maximum.
 
     `lower` is the best certified lower bound on F* so far.
     """
@@ -134,11 +134,11 @@ class Bundle:
         return self._intercepts.size
 
     def gap(self, point: Point) -> float:
-        """Return a certified upper bound on F(point) − F*."""
+        """Return a certified upper bound on F − F* at `point`."""
         return max(point.value - self.lower, 0.0) + point.rounding
 
     def add(self, point: Point) -> None:
-        """Add the plane that touches the loss at the w of a point."""
+        """Add the cutting plane that touches the loss at `point.w`."""
         gradient = point.gradient - self._ridge * point.w
         intercept = point.loss_value - float(gradient @ point.w)
         # Errors of the scores enter twice: in the value, and in the product that is subtracted.
@@ -148,7 +148,7 @@ class Bundle:
     def add_plane(
         self, gradient: Floats, intercept: float, slope_rounding: float = 0.0, rounding: float = 0.0
     ) -> None:
-        """Add the plane intercept + gradientᵀw, which lies below the loss up to rounding."""
+        """Add the cutting plane intercept + gradientᵀw, which is below the loss up to rounding."""
         self._slope_rounding = np.append(self._slope_rounding, slope_rounding)
         self._rounding = np.append(self._rounding, rounding)
         self._extend_basis(gradient)

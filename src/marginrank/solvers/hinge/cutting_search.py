@@ -1,4 +1,4 @@
-"""Exact line search in score space for losses with kinks."""
+"""Exact line search for losses with kinks, which works on scores and does not read X."""
 
 from typing import NamedTuple
 
@@ -26,11 +26,12 @@ class _Trial(NamedTuple):
 def cutting_search(
     start: Point, direction: Floats, direction_scores: Scores, accuracy: float = 0.05
 ) -> Point:
-    """Return the point that minimizes φ(a) = F(w + a · direction) over a ≥ 0, from a = 1.
+    """Minimize φ(a) = F(w + a · direction) over the step a ≥ 0; return the point at the minimum.
 
-    φ is a parabola q (the ridge) plus a convex L with kinks (the loss). The tangents of L at the
-    ends of the bracket bound φ below, and the next a minimizes this bound. The search stops when
-    bound and best value differ by at most `accuracy` times the decrease so far. X is not read.
+    `start` is F evaluated at w, and `direction_scores` is X · direction. φ is a parabola q (the
+    ridge) plus a convex L with kinks (the loss). The tangents of L at the ends of the bracket bound
+    φ below, and the next a minimizes this bound. The search begins with a = 1 and stops when bound
+    and best value differ by at most `accuracy` times the decrease so far.
     """
 
     def evaluate(size: float) -> _Trial:

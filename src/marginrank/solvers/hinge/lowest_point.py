@@ -26,7 +26,7 @@ ROUNDS = 10  # most rounds per plane: rounding could add and drop planes forever
 
 
 def lowest_point(slopes: Floats, intercepts: Floats, beta: Floats) -> tuple[Floats, Floats]:
-    """Return the v at which ½‖v‖² plus the highest plane is lowest, and the weights β.
+    """Return the v that minimizes ½‖v‖² + max_k (b_k + g_kᵀv), and the weights β of the planes.
 
     Row k of `slopes` is g_k, and `intercepts` are the b_k. `beta` are initial weights; slopes with
     a positive weight must be affinely independent.
@@ -39,7 +39,7 @@ def lowest_point(slopes: Floats, intercepts: Floats, beta: Floats) -> tuple[Floa
 
 
 class _Program:
-    """State of the active-set method: all planes, the planes in use, weights β and v."""
+    """State of the active-set method: all planes, the planes in use, their weights β, and v."""
 
     def __init__(self, slopes: Floats, intercepts: Floats, beta: Floats) -> None:
         self.beta = beta.copy()
@@ -49,7 +49,7 @@ class _Program:
         self._used = np.flatnonzero(beta)  # in the order in which they were added
 
     def add_highest(self) -> bool:
-        """Use the plane that is highest at v; return False if it is in use already."""
+        """Add the plane that is highest at v to the planes in use; return False if it is in use."""
         heights = self._intercepts + self._slopes @ self.v
         terms = np.abs(self._intercepts) + np.abs(self._slopes) @ np.abs(self.v)
         top = self._used[np.argmax(heights[self._used])]
@@ -61,7 +61,7 @@ class _Program:
         return True
 
     def settle(self) -> bool:
-        """Find the best weights of the planes in use; return False if the last one gets zero.
+        """Find the best weights of the planes in use; return False if the last plane gets zero.
 
         Updates beta, v and, if weights become zero, the planes in use.
         """
@@ -84,7 +84,7 @@ class _Program:
 
 
 class _Hull:
-    """The program on the planes in use with weights that sum to one and may be negative.
+    """The quadratic program on the planes in use, with weights of any sign that sum to one.
 
     One plane is the reference. The slopes of the others minus the slope of the reference, scaled to
     length one, are factorized.
@@ -112,7 +112,7 @@ class _Hull:
         return not self._dependent.size  # the slopes are affinely independent
 
     def lowest_point(self) -> Floats:
-        """Return the v with the smallest ½‖v‖² + height where heights are equal."""
+        """Return the v that minimizes ½‖v‖² + height among the v at which all planes are equal."""
         outside = self._slope
         for _ in range(2):  # after one pass, rounding of the slope may exceed v
             outside = outside - self._basis @ (outside @ self._basis)
@@ -129,7 +129,7 @@ class _Hull:
         return _solve(self._factor, -self._rises, transposed=True)
 
     def free_change(self) -> Floats:
-        """Return a change of the weights that keeps Σ β_k g_k and makes one weight zero.
+        """Return a change of the weights that leaves Σ β_k g_k the same and makes one weight zero.
 
         The last plane gains weight, because it is higher at v than the others, which are equally
         high.

@@ -1,4 +1,4 @@
-"""Newton on a smoothed hinge with shrinking smoothing: the default solver for the hinge loss.
+"""Newton's method on smoothed hinge losses of decreasing width: the default hinge solver.
 
 See :mod:`marginrank.solvers.hinge.widths` for the smoothing width, the band (the pairs that the
 smoothing affects) and the certificate. When few pairs are in the band, the minima of the last two
@@ -60,7 +60,7 @@ def smoothing(
 
 
 class _NewtonWidths(Widths[Point]):
-    """Solves smoothed problems by Newton's method, each from the optimum of the previous one."""
+    """Solves smoothed problems by Newton's method, each from the optimum for the last width."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Solver for the hinge loss with weights in a cone, a penalty on groups of weights, or an l1 norm.
+"""Solver for the hinge loss with a cone, a group penalty or an l1 norm, by smoothing.
 
 The smoothed problems of :mod:`marginrank.solvers.hinge.widths`, one per width, are solved in a cone
 by :mod:`~marginrank.solvers.cone.pivoting` from face to face (on a face, some constraints of Gu ≥ 0
@@ -66,7 +66,7 @@ P = TypeVar("P", bound=DerivedPoint)
 
 
 class SmoothOptimum(NamedTuple, Generic[P]):
-    """The optimum of a smoothed problem, with its estimated distance to the minimum."""
+    """The approximate minimum of a smoothed problem, and an estimate of its distance to F*."""
 
     point: P
     estimate: float
@@ -74,7 +74,7 @@ class SmoothOptimum(NamedTuple, Generic[P]):
 
 
 class _StructuredWidths(Widths[P]):
-    """Solves smoothed problems with a regularizer."""
+    """Base class: solves smoothed problems with a cone, a group penalty or an l1 norm."""
 
     def __init__(self, objective: Objective, tol: float) -> None:
         super().__init__(objective, self._wrap(objective.at_zero()), tol)
@@ -85,10 +85,10 @@ class _StructuredWidths(Widths[P]):
 
     @abstractmethod
     def _minimize(self, objective: Objective, tol: float) -> SmoothOptimum[P]:
-        """Return the optimum of a smoothed objective, starting from the previous optimum."""
+        """Minimize a smoothed objective plus the regularizer, from the last optimum."""
 
     def _inside(self, w: Floats) -> Floats:
-        """Return the nearest feasible weights."""
+        """Return the weights nearest to w that satisfy the constraints of the regularizer."""
         return w
 
     def _solve(self) -> Stage[P]:
@@ -118,7 +118,7 @@ class _StructuredWidths(Widths[P]):
 
 
 class _ConeWidths(_StructuredWidths[ConePoint]):
-    """Solves smoothed problems in a cone by pivoting, each from the face of the previous one."""
+    """Solves smoothed problems in a cone by pivoting, each from the last face."""
 
     def __init__(
         self, objective: Objective, cone: Cone, w0: Floats | None, tol: float, seed: int
@@ -149,7 +149,7 @@ class _ConeWidths(_StructuredWidths[ConePoint]):
 
 
 class _GroupWidths(_StructuredWidths[GroupPoint]):
-    """Solves smoothed problems with groups, each from the optimum of the previous one."""
+    """Solves smoothed problems with a group penalty, each from the last optimum."""
 
     def __init__(
         self, objective: Objective, groups: Groups, w0: Floats | None, tol: float, seed: int
@@ -182,7 +182,7 @@ class _GroupWidths(_StructuredWidths[GroupPoint]):
 
 
 class _SparseWidths(_StructuredWidths[L1Point]):
-    """Solves smoothed problems with an l1 norm, each from the optimum of the previous one."""
+    """Solves smoothed problems with an l1 norm, each from the last optimum."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Smoothed problems of shrinking width, and the lower bounds that they give on the hinge objective.
+"""Smoothing of the hinge loss with a decreasing width, and the lower bounds on F* that it gives.
 
 Each kink θ of the loss becomes a parabola on the band [θ − ε/2, θ + ε/2] of width ε, which gives a
 smooth loss L_ε and objective F_ε. Only pairs whose score difference t lies in the band change their
@@ -48,7 +48,7 @@ P = TypeVar("P", bound=Point | DerivedPoint)
 
 
 class Stage(NamedTuple, Generic[P]):
-    """The minimum of the smoothed problem for one width."""
+    """The result for one smoothing width: the minimum of the smoothed objective, and bounds."""
 
     point: P  # the hinge objective there
     smooth: P  # the smoothed objective there
@@ -60,7 +60,7 @@ class Stage(NamedTuple, Generic[P]):
 
 
 class LowerBound(NamedTuple):
-    """A lower bound on F* from the plane of a smoothed loss."""
+    """A lower bound on F* from the plane P of a smoothed loss, and the parts of the bound."""
 
     plane: float  # P(w)
     bound: float
@@ -70,7 +70,7 @@ class LowerBound(NamedTuple):
 
 
 class Widths(ABC, Generic[P]):
-    """Solves a sequence of smoothed problems of shrinking width."""
+    """Base class: minimizes an objective with a hinge loss by smoothing with decreasing widths."""
 
     def __init__(self, objective: Objective, first: P, tol: float) -> None:
         self.best: P = first  # the best point of the hinge objective so far
@@ -85,7 +85,7 @@ class Widths(ABC, Generic[P]):
         return max(self.best.value - self.lower, 0.0) + self.best.rounding
 
     def minimize(self, progress: Progress, max_iter: int) -> SolverResult:
-        """Solve smoothed problems, one per iteration, until the gap or its estimate meets tol."""
+        """Minimize the objective, one width per iteration, until gap or estimate meets tol."""
         if self.best.value == 0.0 == self.gap:  # no pair has a loss: a relative gap is undefined
             return progress.result(self.best, self.gap, StopReason.CERTIFIED, gap=self.gap)
         stop, estimate = StopReason.MAX_ITER, np.inf
@@ -118,25 +118,28 @@ class Widths(ABC, Generic[P]):
         return meets(self._tol, self.best.value, self.gap)
 
     def _begin(self) -> None:
-        """Prepare a warm start."""
+        """Prepare a warm start before the first width."""
 
     @abstractmethod
     def _solve(self) -> Stage[P]:
-        """Solve the smoothed problem of the current width; update `best` and `lower`."""
+        """Minimize the smoothed objective of the current width; update `best` and `lower`."""
 
     @abstractmethod
     def _lower_bound(self, base: Point, edges: Point, smooth: P) -> LowerBound:
-        """Return the bound by the best multiple τP of the plane; `edges` provides H_{θ±ε/2}."""
+        """Return the largest lower bound on F* by a multiple τP of the plane.
+
+        `edges` is the loss ½ (H_{θ+ε/2} + H_{θ−ε/2}), at the same w as `base` and `smooth`.
+        """
 
     @abstractmethod
     def _wrap(self, point: Point) -> P:
-        """Return a point of the objective with the penalty or cone added."""
+        """Return `point` with the penalty or the cone of this problem added."""
 
     def _smoothed(self) -> Objective:
         return self._objective.with_loss(self._objective.loss.smoothed(self._width))
 
     def _bound_at(self, base: Point, smooth: P) -> tuple[Point, LowerBound]:
-        """Return the hinge objective at the w of a smoothed point, and a lower bound on F*.
+        """Return the hinge objective at the w of a smoothed one, and a lower bound on F*.
 
         Updates `best` and `lower`.
         """
@@ -156,7 +159,7 @@ class Widths(ABC, Generic[P]):
             self.best = offered
 
     def _shrink(self, stage: Stage[P]) -> bool:
-        """Choose the next width; return False if rounding would be most of the gap.
+        """Choose the next width; return False if rounding would then be most of the gap.
 
         The band's part of the gap should fall below tol · F. It is about quadratic in the width,
         and the rounding of the lower bound is about inverse to the width.
@@ -170,7 +173,11 @@ class Widths(ABC, Generic[P]):
 
 
 def ridge_bound(base: Point, edges: Point, smooth: Point | StructuredPoint) -> LowerBound:
-    """Return the bound for an objective with a ridge."""
+    """Return the lower bound on F* (see the module) for an objective with a ridge ρ > 0.
+
+    `base` and `smooth` are the smoothed objective without and with its penalty or cone, and `edges`
+    is the loss ½ (H_{θ+ε/2} + H_{θ−ε/2}), all at the same w.
+    """
     w, gradient = base.w, smooth.gradient
     penalty, slack = smooth.penalty, smooth.slack
     plane = 2.0 * base.loss_value - edges.loss_value

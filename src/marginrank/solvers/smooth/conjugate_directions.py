@@ -1,4 +1,8 @@
-"""Newton directions of several problems by conjugate gradients that share sweeps over X."""
+"""Newton directions of several problems, by conjugate gradients that share passes over X.
+
+A *point* is the objective of one problem, evaluated at its current weights. A pass over X is called
+a *sweep*.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -13,7 +17,10 @@ from marginrank.solvers.smooth.preconditioner import Preconditioner
 
 
 class Accuracy(NamedTuple):
-    """The decrease of the quadratic model that a direction may miss."""
+    """The stopping rule of conjugate gradients: how much decrease a direction may miss.
+
+    The decrease is that of the quadratic model of the objective.
+    """
 
     share: float  # share of the decrease along the direction
     least: float  # smaller amounts do not matter
@@ -21,11 +28,12 @@ class Accuracy(NamedTuple):
 
 
 class PathDirection(NamedTuple):
-    """An approximate Newton direction d, with Xd.
+    """An approximate Newton direction d, its scores Xd, and bounds on what d misses.
 
-    `decrement` is the decrease of the quadratic model along d. `missing` is the preconditioner's
-    estimate of what a better direction would gain, and `bound` a proven bound on it. `first` is the
-    decrement that the preconditioner predicted.
+    `decrement` is the decrease of the quadratic model along d. The exact Newton direction would
+    decrease it further: `missing` is an estimate of this difference by the preconditioner, and
+    `bound` a proven bound on it. `first` is the decrement that the preconditioner predicted before
+    the first step.
     """
 
     vector: Floats
@@ -43,7 +51,11 @@ def solve_together(
     accuracies: Sequence[Accuracy],
     most_products: int,
 ) -> list[PathDirection]:
-    """Solve ∇²F d = −∇F at each point; one sweep per step serves all unfinished points."""
+    """Return an approximate solution d of ∇²F d = −∇F for each point.
+
+    Each step of conjugate gradients takes one sweep over X for all unfinished points. A point is
+    finished when its accuracy or `most_products` is reached.
+    """
     solves = [
         _ConjugateGradients(*one) for one in zip(points, preconditioners, accuracies, strict=True)
     ]
@@ -58,7 +70,7 @@ def solve_together(
 
 
 class _ConjugateGradients:
-    """Conjugate gradients on one system; `search` is the vector of the next product."""
+    """Conjugate gradients for one point; `search` is the vector to multiply by the Hessian next."""
 
     def __init__(self, point: Point, preconditioner: Preconditioner, accuracy: Accuracy) -> None:
         self.point = point
@@ -86,7 +98,7 @@ class _ConjugateGradients:
         return d.n_products > 0 and missing <= max(accuracy.share * d.decrement, accuracy.least)
 
     def advance(self, product: Floats, scores: Scores) -> None:
-        """Make one step, given ∇²F p and Xp for the search direction p."""
+        """Make one step, given `product` = ∇²F p and `scores` = Xp for p = :attr:`search`."""
         d, p = self.direction, self.search
         alpha = self._rho / float(p @ product)
         gain = 0.5 * alpha * self._rho

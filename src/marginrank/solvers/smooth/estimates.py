@@ -1,4 +1,8 @@
-"""Estimates of F(w) − F* for smooth losses: Newton decrements, and checks of them."""
+"""Estimates of F(w) − F* for smooth losses, by Newton decrements ½ gᵀH⁻¹g, and their checks.
+
+g and H are the gradient and the Hessian of F at w. The decrement is the decrease of F by a full
+Newton step if F is quadratic. A *point* is an objective evaluated at one w.
+"""
 
 import numpy as np
 
@@ -12,16 +16,20 @@ MAX_STEPS = 16
 
 
 def decrement(point: Point, direction: Floats) -> float:
-    """Return −½ gᵀd, the decrease that the quadratic model predicts for a Newton direction d."""
+    """Return −½ gᵀd, the decrease that the quadratic model at `point` predicts for the step d.
+
+    `direction` is a Newton direction d, and g is the gradient at `point`.
+    """
     return -0.5 * float(point.gradient @ direction)
 
 
 def bound_by_parts(point: Point, preconditioner: Preconditioner, seed: int, enough: float) -> float:
-    """Return a bound on the mean Newton decrement ½ gᵀH⁻¹g over two parts of a sample.
+    """Return an upper bound on the mean Newton decrement ½ gᵀH⁻¹g over two parts of a sample.
 
-    An outlier spoils the decrement of one part only, and twice the mean is at least the decrement
-    of the other part. Returns infinity if the parts are too small to show the shape of the Hessian.
-    A bound may exceed its decrement by `enough`.
+    g is the gradient at `point`, and H the Hessian of one part at the same w. The parts have no
+    document in common. An outlier spoils the decrement of one part only, and twice the mean is at
+    least the decrement of the other part. Return infinity if the parts are too small to show the
+    shape of the Hessian. The bound of a part may exceed its decrement by `enough`.
     """
     parts = points_on_parts(stand_ins(point.objective, seed), point.w)
     if not parts:
@@ -37,7 +45,10 @@ def decrement_bound(
     enough: float,
     max_steps: int = MAX_STEPS,
 ) -> float:
-    """Return a bound on ½ gᵀH⁻¹g for the Hessian at a point and any gradient g."""
+    """Return an upper bound on ½ gᵀH⁻¹g, with H the Hessian at `point` and g = `gradient`.
+
+    The bound may exceed the value by `enough`, and by more after `max_steps` products with H.
+    """
     # Conjugate gradients on H d = g. A residual r hides at most ½ rᵀH⁻¹r ≤ ½‖r‖² / ρ. Estimating it
     # by the preconditioner would prove nothing, because the preconditioner is what is in doubt.
     residual, direction, gained = gradient, np.zeros_like(gradient), 0.0
@@ -57,13 +68,16 @@ def decrement_bound(
 
 
 def hidden_by_rounding(point: Point, preconditioner: Preconditioner, allowed: float) -> float:
-    """Return the decrease that rounding of the gradient may hide; 0 if at most `allowed`."""
+    """Return how much F may still decrease unnoticed, because the gradient is rounded.
+
+    Return 0 if this is certainly at most `allowed`.
+    """
     if not rounding_hides(point, allowed):
         return 0.0
     return preconditioner.hidden_by(point.slope_rounding * point.objective.feature_magnitudes)
 
 
 def rounding_hides(point: Point, allowed: float) -> bool:
-    """Return True if rounding of the gradient may hide a decrease of more than `allowed`."""
+    """Return True if F may still decrease by more than `allowed` but its gradient rounds to 0."""
     # ½ eᵀH⁻¹e ≤ ½‖e‖² / ρ for an error e of the gradient.
     return 0.5 * point.gradient_rounding**2 / point.objective.ridge > allowed

@@ -1,4 +1,4 @@
-"""Exact line search in score space."""
+"""Exact line search that works on scores and does not read X."""
 
 from typing import Protocol, Self, TypeVar
 
@@ -12,7 +12,7 @@ MOST_STEPS = 50  # safety limit: a few suffice
 
 
 class _Searchable(Protocol):
-    """A point of an objective, alone or with a penalty, that can move along a line."""
+    """Interface of an objective evaluated at one w, which can be evaluated along a direction."""
 
     @property
     def value(self) -> float: ...
@@ -38,11 +38,12 @@ def line_search(
     longest: float = np.inf,
     first: float = 1.0,
 ) -> P | None:
-    """Minimize φ(a) = F(w + a · direction) over 0 < a ≤ longest, from a = first.
+    """Minimize φ(a) = F(w + a · direction) over the step a; return the point at the minimum.
 
-    φ is convex and piecewise quadratic, so Newton's method on φ' = 0, kept inside the bracket found
-    so far, ends in a few steps. It stops when |φ'(a)| ≤ slope_tol · |φ'(0)|. X is not read.
-    Return None if φ does not decrease measurably.
+    `start` is F evaluated at w, `direction_scores` is X · direction, 0 < a ≤ `longest`, and `first`
+    is the first a to try. φ is convex and piecewise quadratic, so Newton's method on φ' = 0, kept
+    inside the bracket found so far, ends in a few steps. It stops when |φ'(a)| is at most
+    `slope_tol` · |φ'(0)|. X is not read. Return None if φ does not decrease measurably.
     """
     slope0 = start.slope(direction, direction_scores)
     if not slope0 < 0:

@@ -60,7 +60,7 @@ EASE_TOL = 1e-3  # tol of these problems, which only provide starting points
 
 
 class NewtonOutcome(NamedTuple):
-    """The result of the iteration on one objective."""
+    """The last point of a Newton iteration, its estimate of F − F*, and why it stopped."""
 
     point: Point
     estimate: float
@@ -68,7 +68,7 @@ class NewtonOutcome(NamedTuple):
 
 
 class _Curved(Protocol):
-    """A point with a Hessian."""
+    """Interface of an objective evaluated at one w, with products with its Hessian."""
 
     @property
     def objective(self) -> Objective: ...
@@ -80,7 +80,7 @@ class _Curved(Protocol):
 
 
 class Direction(NamedTuple):
-    """An approximate Newton direction d, with Xd.
+    """An approximate Newton direction d and its scores Xd.
 
     `decrement` is the decrease of the quadratic model along d, `bound` limits the decrease along
     any direction.
@@ -126,7 +126,7 @@ def newton(
     callback : callable, optional
         Called with each :class:`~marginrank.models.fit_report.Iteration`.
     curvature : Curvature, optional
-        From the result of a similar problem.
+        A Hessian from the result of a similar problem, used as the first preconditioner.
     """
     progress = Progress(objective, callback)
     iteration = NewtonIteration(max_iter, seed + 1, progress, may_ease=True)
@@ -147,7 +147,7 @@ def newton(
 
 
 def growing_samples(objective: Objective, seed: int) -> Iterator[Objective]:
-    """Yield nested samples of growing size, but not the full data."""
+    """Yield the objectives of nested random samples, in growing size, up to 1/8 of the data."""
     # A sample with fewer than 8 documents per feature has another optimum than the data.
     smallest = max(SMALLEST_SAMPLE, 8 * objective.n_features)
     fractions = []
@@ -160,10 +160,10 @@ def growing_samples(objective: Objective, seed: int) -> Iterator[Objective]:
 
 
 class NewtonIteration:
-    """Newton's method on one objective after another, reusing the preconditioner.
+    """Newton's method for a sequence of similar objectives; the preconditioner is reused.
 
-    `may_ease` allows ridge continuation. Callers that already come from an easier problem, such as
-    a smoothed loss of larger width, do not need it.
+    `may_ease` allows ridge continuation (see :meth:`_ease`). Callers whose initial weights solve an
+    easier problem, such as a smoothed loss of larger width, do not need it.
     """
 
     def __init__(
@@ -182,7 +182,10 @@ class NewtonIteration:
         self._is_sound = False
 
     def run(self, point: Point, tol: float, *, careful: bool = True) -> NewtonOutcome:
-        """Minimize the objective of `point` from there; `careful` confirms estimates."""
+        """Minimize the objective of `point`, starting at `point`, to a relative distance of tol.
+
+        With `careful`, an estimate must be confirmed before the iteration stops on it.
+        """
         self.point = point
         self._is_sound = False
         estimate = np.inf
@@ -238,7 +241,10 @@ class NewtonIteration:
     def _confirmed(
         self, point: Point, used: Preconditioner, estimate: float, tol: float
     ) -> NewtonOutcome | None:
-        """Return the outcome at a point; None if parts of a sample predict a larger decrease.
+        """Return the outcome at `point` if its estimate of F − F* survives a check, or None.
+
+        The check predicts the decrease of F on parts of a sample that share no document, and fails
+        if the prediction is too large. The reason for it:
 
         A sampled Hessian may be far too large in some direction: a document with huge values
         represents many documents, and the loss of its pairs may have become zero since the Hessian
@@ -281,12 +287,13 @@ class NewtonIteration:
         return before
 
     def _ease(self, point: Point) -> Point:
-        """Solve problems of falling ridge, and return the better of both points.
+        """Solve problems with a decreasing ridge, each from the last solution (ridge continuation).
 
-        With few more documents than features, there may be a w at which almost no pair has a loss.
-        A Newton step that is good for the pairs with a loss then gives other pairs a loss, again
-        and again. With a large ridge all pairs have a loss; as the ridge decreases, few of them
-        lose it at a time.
+        Return `point`, or the last solution if its objective is lower. With few more documents than
+        features, there may be a w at which almost no pair has a positive loss. A Newton step that
+        is good for these pairs then makes the loss of other pairs positive, again and again. With a
+        large ridge all pairs have a positive loss; as the ridge decreases, it becomes zero for few
+        pairs at a time.
         """
         objective = point.objective
         eased = objective.at_zero()
@@ -356,7 +363,7 @@ def conjugate_gradient(
     residual: Floats,
     max_steps: int,
 ) -> Direction:
-    """Solve ∇²F d = −∇F by preconditioned conjugate gradients, and compute Xd along with it.
+    """Solve ∇²F d = −∇F by preconditioned conjugate gradients; return d and Xd.
 
     Each step adds a gain to the decrement. The iteration stops when the sum of all further gains is
     small. With a faithful preconditioner the sum after k steps is about k times the last gain (Nash

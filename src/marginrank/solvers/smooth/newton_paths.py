@@ -1,17 +1,17 @@
-"""Newton's method on many problems at once, each along a path of ridges.
+"""Newton's method on many problems at once, each for a decreasing sequence of ridges.
 
 The problems have the same documents and differ in weights, like the folds of a cross validation.
-Each goes from the solution for one ridge to the solution for the next. In each round every problem
-makes one Newton step, and all of them share the sweeps over X. What makes a step cheap:
+Each goes from the solution for one ridge to the solution for the next. In each *round* every
+problem makes one Newton step, and all of them share the passes over X (*sweeps*). Steps are cheap:
 
 * At the solution for one ridge, value and gradient for another are known without a sweep.
 * All problems share the Hessian of a sample, or the Hessians of groups of documents, without a
-  ridge. With any ridge it preconditions conjugate gradients, which share sweeps as well. It is
-  renewed once the products since the last renewal have cost as much as a new one.
+  ridge. With any ridge added, this Hessian preconditions conjugate gradients, which share sweeps as
+  well. It is renewed once the products since the last renewal have cost as much as a new one.
 * An estimate is accepted if parts of a sample without a common document confirm it, or if further
   conjugate gradient steps prove that the quadratic model has little left to gain.
-* If neighbors on a path are so close that the predicted decrease is next to nothing, both have the
-  same solution.
+* If two successive ridges are so close that the predicted decrease is next to nothing, both have
+  the same solution.
 
 If such steps do not suffice, :mod:`~marginrank.solvers.smooth.newton` solves the problem.
 """
@@ -57,7 +57,7 @@ START_TOL = 1e-2  # tol on samples, for the first ridge
 
 
 class PathSolution(NamedTuple):
-    """The solution of one problem for one ridge."""
+    """The solution of problem number `problem` for the ridge with index `step`."""
 
     problem: int
     step: int
@@ -74,7 +74,7 @@ def newton_paths(
     seed: int = 0,
     groups: Sequence[HessianGroup] = (),
 ) -> Iterator[PathSolution]:
-    """Minimize each problem for each ridge, and yield solutions as they are found.
+    """Minimize each problem for each ridge, and yield each solution when it is found.
 
     `reference` has all documents and a smooth loss; its samples provide the first weights. The
     `problems` are on the same documents. The `ridges` are descending, so the first problem is the
@@ -145,7 +145,7 @@ def _start(objective: Objective, max_iter: int, seed: int) -> Floats:
 
 
 class _Walker:
-    """One problem that is solved for one ridge after another; `point` is its current iterate."""
+    """One problem on its way through the ridges; `point` is the objective at its current w."""
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ class _Walker:
 
     @property
     def accuracy(self) -> Accuracy:
-        """The accuracy of the next direction."""
+        """The accuracy with which to compute the next Newton direction of this problem."""
         if self.is_proving:
             return Accuracy(0.0, PROOF_TOL * self._allowed, is_proven=True)
         return Accuracy(STEP_TOL, CG_TOL * self._allowed, is_proven=False)
@@ -196,7 +196,7 @@ class _Walker:
         return (self._tol if self._rounds else AT_ONCE * self._tol) * self.point.value
 
     def is_proven(self, direction: PathDirection) -> bool:
-        """Return True if a direction proves that little is left to gain.
+        """Return True if `direction` proves that the objective is within tol of its minimum.
 
         Updates the estimate.
         """
@@ -205,7 +205,7 @@ class _Walker:
         return self._is_close(direction.decrement + direction.bound)
 
     def is_undecided(self, direction: PathDirection) -> bool:
-        """Return True if a proof was attempted and took too many products.
+        """Return True if a proof was attempted with `direction` but took too many products.
 
         Updates the number of poor rounds.
         """
@@ -231,7 +231,7 @@ class _Walker:
         return max(self._kept, 1.0)
 
     def improve(self, direction: PathDirection) -> None:
-        """Move along a direction that is known anyway: metrics are sensitive to small changes."""
+        """Search along a direction computed for a proof: metrics are sensitive to small changes."""
         step = line_search(self.point, direction.vector, direction.scores, slope_tol=SLOPE_TOL)
         self._direction = direction
         self._is_stuck = step is None
@@ -251,7 +251,7 @@ class _Walker:
             self.point = step
 
     def finish_round(self) -> Iterator[PathSolution]:
-        """Yield the solutions that the last step has reached."""
+        """Yield the solutions, for one or more ridges, that the last step has reached."""
         if self._is_stuck:
             yield self.solve_alone()
             return
@@ -268,16 +268,16 @@ class _Walker:
         return self._n_poor >= PATIENCE or self._rounds >= MAX_ROUNDS
 
     def finish(self) -> Iterator[PathSolution]:
-        """Yield the solution for a proven ridge, and for the next ridges that it also solves."""
+        """Yield the solution for the current ridge, and for next ridges with the same solution."""
         if not self._is_stuck:
             self._progress.record(self.point, self._estimate, self._direction.n_products)
         yield self._found(self._progress.result(self.point, self._estimate, StopReason.ESTIMATED))
         yield from self.check()
 
     def check(self) -> Iterator[PathSolution]:
-        """Yield the solutions of the current and next ridges as long as the point is close to them.
+        """Yield solutions for the current and next ridges as long as the current w is within tol.
 
-        If an estimate says that it is close but is not confirmed, the next direction must prove it.
+        If an estimate says so but is not confirmed, the next direction must prove it.
         """
         while not self.is_done:
             if is_certified(self.point, self._tol):
@@ -298,7 +298,7 @@ class _Walker:
         return CAUTION * self._excess * self._missed * decrement(self.point, direction)
 
     def _is_confirmed(self) -> bool:
-        """Return True if parts of a sample without a common document predict little gain.
+        """Return True if two disjoint parts of a sample also predict a decrease of at most tol.
 
         A document with huge values may make the shared Hessian far too large in some direction. At
         most one of the parts holds it. Updates the estimate.

@@ -1,4 +1,4 @@
-"""Approximations of the Hessian that are easy to invert, and the rule that chooses one."""
+"""Preconditioners P ≈ ∇²F(w) for conjugate gradients, and the rule that chooses one."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ SAMPLE_PER_LEADING = 16  # sampled documents per leading feature
 
 
 class Preconditioner(ABC):
-    """An operator P close to ∇²F(w)."""
+    """A matrix P close to the Hessian ∇²F(w), for which P⁻¹v is fast to compute."""
 
     exact = False  # P is the Hessian
     faithful = False  # P is close to the Hessian, so conjugate gradients take a few steps
@@ -50,19 +50,19 @@ class Preconditioner(ABC):
 
     @abstractmethod
     def solve(self, v: Floats) -> Floats:
-        """Return P⁻¹ v."""
+        """Return the product P⁻¹v."""
 
     def direction(self, point: Point) -> Floats:
-        """Return −P⁻¹∇F(w)."""
+        """Return −P⁻¹∇F(w), the approximate Newton direction at `point`."""
         return -self.solve(point.gradient)
 
     def hidden_by(self, errors: Floats) -> float:
-        """Return ½ eᵀP⁻¹e for independent errors e of these sizes; zero if not known."""
+        """Return the mean of ½ eᵀP⁻¹e for independent e_j of sizes errors[j]; 0 if unknown."""
         return 0.0
 
 
 class Factorized(Preconditioner):
-    """The Cholesky factor of the Hessian, or of the Hessian of a sample."""
+    """P is the Hessian, or the Hessian of a sample, stored as its Cholesky factor."""
 
     faithful = True
 
@@ -84,7 +84,7 @@ class Factorized(Preconditioner):
 
 
 class Rough(Preconditioner):
-    """The Hessian of a sample in single precision.
+    """P is the Hessian of a sample, computed in single precision.
 
     Nothing is known about its distance to the Hessian, so the eigenvalues of P⁻¹∇²F are bounded by
     ∇²F ≥ ρI and ‖P‖ alone.
@@ -102,7 +102,7 @@ class Rough(Preconditioner):
 
 
 class PartsOfSample(Preconditioner):
-    """The mean of the inverse Hessians of parts of a sample without a common document.
+    """P⁻¹ is the mean of the inverse Hessians of parts of a sample that share no document.
 
     One document with huge values makes the Hessian of its part far too large in some direction: its
     weight is scaled up with the sample, and the loss of its pairs may become zero later. The other
@@ -123,7 +123,7 @@ class PartsOfSample(Preconditioner):
 
 
 class DocumentSpace(Preconditioner):
-    """The Hessian by a system with one unknown per document, for few documents.
+    """P is the Hessian, inverted by a linear system with one unknown per document.
 
     With A the Hessian of the loss as a function of scores and K = XXᵀ,
 
@@ -151,7 +151,7 @@ class DocumentSpace(Preconditioner):
         self._factor = dgetrf(system.T, overwrite_a=True)[:2]
 
     def direction(self, point: Point) -> Floats:
-        """Return −P⁻¹∇F(w); takes one sweep."""
+        """Return the Newton direction −P⁻¹∇F(w) at `point`; takes one pass over X (a sweep)."""
         # With ∇F = ρw + Xᵀz it is −w − Xᵀ(ρI + AK)⁻¹(z − As), in which no large numbers cancel,
         # however much steeper than the ridge the loss is.
         curved = point.hess_vec_scores(point.scores)
@@ -176,7 +176,7 @@ class DocumentSpace(Preconditioner):
 
 
 class Diagonal(Preconditioner):
-    """The diagonal of the Hessian, or an approximation of it."""
+    """P is the diagonal of the Hessian, or an approximation of this diagonal."""
 
     def __init__(self, diagonal: Floats, ridge: float, cost: float) -> None:
         self._inverse = 1.0 / diagonal
@@ -188,7 +188,7 @@ class Diagonal(Preconditioner):
 
 
 class Identity(Preconditioner):
-    """No preconditioner."""
+    """P is the identity: conjugate gradients without a preconditioner."""
 
     inexact = True
 
@@ -200,7 +200,7 @@ class Identity(Preconditioner):
 
 
 class Leading(Preconditioner):
-    """The Hessian of the features that vary most, and a diagonal for all others.
+    """P is the Hessian for the features of the largest variance, and diagonal for all others.
 
     P is faithful only if documents are many: with few, most curvatures of the other features are
     far below the diagonal. Then the eigenvalues of P⁻¹∇²F are bounded below. Let v = (a, b) for the
@@ -244,7 +244,7 @@ def precondition(
     by_parts: bool = True,
     curvature: Curvature | None = None,
 ) -> Preconditioner:
-    """Return the preconditioner that suits the size of the problem at `point`.
+    """Return a preconditioner for ∇²F at `point`, whose kind depends on the size of the problem.
 
     If the diagonal is known to need many steps (`is_hard`), a costlier P pays off. `by_parts` makes
     a sampled Hessian that no single document can spoil. `curvature` of a similar problem is reused.
@@ -281,7 +281,7 @@ def precondition(
 
 
 def stand_ins(objective: Objective, seed: int, n_parts: int = N_PARTS) -> list[Objective]:
-    """Return parts of a sample with about the same Hessian; [] if they are most of the data."""
+    """Return objectives of disjoint parts of a sample; [] if the sample is most of the data."""
     n = objective.n_features
     size = max(SMALL_SAMPLE, SAMPLE_PER_FEATURE * n)
     if n > HESSIAN_FEATURES or 3 * size >= objective.n_active_documents:
@@ -290,14 +290,14 @@ def stand_ins(objective: Objective, seed: int, n_parts: int = N_PARTS) -> list[O
 
 
 def points_on_parts(parts: Sequence[Objective], w: Floats) -> list[Point]:
-    """Return the points of w on parts; [] if these are too small to show the shape of a Hessian."""
+    """Evaluate each part at w; return [] if a part is too small to estimate the Hessian from."""
     points = [part.at(w) for part in parts]
     is_enough = all(tells_shape(point, CURVED_PER_FEATURE / len(parts)) for point in points)
     return points if is_enough else []
 
 
 def sampled_hessians(parts: Sequence[Objective], w: Floats) -> list[Floats]:
-    """Return one Hessian of the loss at w per part of a sample; [] if the parts are too small."""
+    """Return the Hessian of the loss at w for each part of a sample; [] if parts are too small."""
     points = points_on_parts([part.with_ridge(0.0) for part in parts], w)
     hessians = [point.hessian() for point in points]
     for hessian, point in zip(hessians, points, strict=True):
@@ -306,7 +306,7 @@ def sampled_hessians(parts: Sequence[Objective], w: Floats) -> list[Floats]:
 
 
 def parts_of_sample(hessians: Sequence[Floats], ridge: float) -> PartsOfSample | None:
-    """Factorize the Hessians of parts of a sample plus a ridge; None if that is impossible."""
+    """Return the preconditioner PartsOfSample for `hessians` plus a ridge; None if impossible."""
     factors = []
     for hessian in hessians:
         with_ridge = hessian.copy()
@@ -317,18 +317,18 @@ def parts_of_sample(hessians: Sequence[Floats], ridge: float) -> PartsOfSample |
 
 
 def tells_shape(point: Point, per_feature: float = CURVED_PER_FEATURE) -> bool:
-    """Return True if enough documents are in pairs with a loss to show the shape of a Hessian."""
+    """Return True if enough documents have pairs of positive loss to determine the Hessian."""
     return _largest_rank(point) >= per_feature * point.objective.n_features
 
 
 def is_mostly_curved(point: Point) -> bool:
-    """Return True if so many documents are in pairs with a loss that any sample has enough."""
+    """Return True if so many documents have pairs of positive loss that any sample has enough."""
     share = CURVED_PER_FEATURE / SAMPLE_PER_FEATURE
     return _largest_rank(point) >= share * point.objective.n_active_documents
 
 
 def hard_steps(objective: Objective) -> float:
-    """Return the number of conjugate gradient steps above which a costlier P pays off."""
+    """Return the number of conjugate gradient steps that cost as much as a better P."""
     if allows_rough(objective):
         cost = rough_cost(objective) + _factor_cost(objective, objective.n_features)
         return max(ROUGH_STEPS, 0.5 * cost)
@@ -343,7 +343,7 @@ def _factor_cost(objective: Objective, order: int) -> float:
 
 
 def allows_rough(objective: Objective) -> bool:
-    """Return True for many features, and enough documents per feature for a rough Hessian."""
+    """Return True if n_features and documents per feature suit a single-precision Hessian."""
     n = objective.n_features
     is_wide = FEW_FEATURES < n <= ROUGH_FEATURES and objective.feature_variances is None
     is_tall = objective.n_active_documents >= ROUGH_DOCUMENTS * n
@@ -351,7 +351,7 @@ def allows_rough(objective: Objective) -> bool:
 
 
 def rough_at(point: Point, seed: int) -> Rough | None:
-    """Return the rough Hessian of a sample; None if single precision is not enough for it."""
+    """Return the preconditioner Rough at `point`; None if single precision is not enough."""
     before = point.objective.sweeps
     hessian = rough_hessian(point, seed)
     norm = (1.0 + 2.0 * ROUGH_JITTERS[-1]) * float(np.abs(hessian).sum(axis=0).max())
@@ -361,7 +361,7 @@ def rough_at(point: Point, seed: int) -> Rough | None:
 
 
 def diagonal_at(point: Point) -> Diagonal:
-    """Return the diagonal preconditioner, which fits any size of problem."""
+    """Return the preconditioner Diagonal at `point`, which suits any size of problem."""
     objective = point.objective
     before = objective.sweeps
     diagonal = _leveled(point.hess_diag(), _largest_rank(point))
@@ -369,7 +369,7 @@ def diagonal_at(point: Point) -> Diagonal:
 
 
 def leading_at(point: Point, variances: Floats, leading: Curvature) -> Preconditioner:
-    """Return the preconditioner for features of which a few vary far more than the others."""
+    """Return the preconditioner Leading, from the Hessian `leading` of the leading features."""
     objective = point.objective
     features, curved, _ = leading
     hessian = curved.copy()
@@ -382,7 +382,7 @@ def leading_at(point: Point, variances: Floats, leading: Curvature) -> Precondit
 
 
 def leading_curvature(point: Point, variances: Floats, seed: int) -> Curvature:
-    """Return the Hessian of the loss in the features that vary most, from a sample."""
+    """Return the Hessian of the loss in the features of the largest variance, from a sample."""
     objective = point.objective
     features = np.sort(np.argsort(-variances, kind="stable")[: _n_leading(objective)])
     before = objective.sweeps
@@ -424,7 +424,7 @@ def _largest_rank(point: Point) -> int:
 def factorized(
     hessian: Floats, *, exact: bool = False, jitters: Sequence[float] = JITTERS
 ) -> Factorized | None:
-    """Return the Cholesky factorization of a Hessian; None if it is not positive definite."""
+    """Return a Hessian as a Factorized preconditioner; None if it is not positive definite."""
     # Features may differ in scale by many orders of magnitude. A unit diagonal keeps the
     # factorization accurate, and a tiny ridge keeps it defined.
     scale = 1.0 / np.sqrt(np.diag(hessian))
@@ -433,7 +433,7 @@ def factorized(
 
 
 def check_overflow(hessian: Floats, objective: Objective) -> None:
-    """Raise ValueError for a feature whose sums of products are not finite."""
+    """Raise ValueError if a Hessian is not finite, with the feature that overflows."""
     overflow = np.flatnonzero(~np.isfinite(hessian).all(axis=0))
     if overflow.size:
         raise overflow_error(objective.feature(int(overflow[0])))

@@ -1,9 +1,9 @@
-"""Rough Hessians: preconditioners for many features, by matrix products in single precision.
+"""Rough Hessians: single-precision Hessians of a sample, as preconditioners for many features.
 
-With more than a few hundred features, products with the Hessian are bound by memory and matrix
-products are not, so the Hessian of a sample costs as much as a few products. It is made only after
-conjugate gradients without a preconditioner have taken about half as many products: by then it pays
-off, and easy problems never need it.
+With more than a few hundred features, Hessian-vector products are limited by memory bandwidth and
+products of matrices are not, so the Hessian of a sample costs as much as a few Hessian-vector
+products. It is computed only after conjugate gradients without a preconditioner have taken half of
+this cost, so easy problems never need it.
 """
 
 from marginrank._utils.types import Floats
@@ -14,12 +14,12 @@ MOST_OF_DATA = 0.75  # a sample of a larger share saves too little
 
 
 def rough_cost(objective: Objective) -> float:
-    """Return the predicted cost of a rough Hessian, in products."""
+    """Return the predicted cost of a rough Hessian, as a number of Hessian-vector products."""
     return _rough_share(objective) * objective.rough_sweeps
 
 
 def rough_hessian(point: Point, seed: int) -> Floats:
-    """Return the rough Hessian of a sample at the w of a point."""
+    """Return the single-precision Hessian of a random sample, at the w of `point`."""
     objective, share = point.objective, _rough_share(point.objective)
     here = point if share == 1.0 else objective.sample(share, seed).at(point.w)
     return here.rough_hessian()

@@ -1,4 +1,4 @@
-"""Hessians of the loss that precondition several problems on the same documents."""
+"""Hessians that are shared by several problems on the same documents, as preconditioners."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -20,19 +20,21 @@ from marginrank.solvers.smooth.preconditioner import (
 
 FEWEST_DOCUMENTS = 1024  # with fewer, each problem's own Hessian costs next to nothing
 FEWEST_PRODUCTS = 16  # products that conjugate gradients may take, however cheap a Hessian is
-GOOD = 1  # product for one direction, the fewest possible
+GOOD = 1  # the fewest possible products for one direction, which a new Hessian cannot save
 OTHERS = 0.25  # cost of each further problem in a product, relative to the first one
 
 
 class HessianGroup(NamedTuple):
-    """An objective whose Hessian is part of the Hessians of some problems."""
+    """A group of queries: its objective, and the share of its Hessian in that of each problem."""
 
     objective: Objective
     shares: Floats  # the factor of its Hessian in each problem, 0 for none
 
 
 class SharedHessian:
-    """Hessians of the loss, without a ridge, at the mean of the weights of all problems.
+    """Preconditioners for several problems, from Hessians of the loss at one common w.
+
+    The Hessians have no ridge, and w is the mean of the weights of all problems.
 
     Problems that are folds leave out different queries. The Hessian of each group of queries that
     are in the same problems is formed once; a problem's Hessian is the sum over its groups. If the
@@ -62,19 +64,22 @@ class SharedHessian:
 
     @property
     def most_products(self) -> int:
-        """The number of products for one direction after which a new Hessian pays."""
+        """The number of Hessian products for one direction that cost as much as a new Hessian."""
         return max(FEWEST_PRODUCTS, int(self._cost))
 
     def count(self, n_products: int) -> None:
-        """Count the products for the steps of one round."""
+        """Count the Hessian products that the directions of one round have taken."""
         self._n_products += self._cost_of_product * max(n_products - GOOD, 0)
 
     def expire(self) -> None:
-        """Renew the Hessians before the next round."""
+        """Make the next :meth:`refresh` recompute the Hessians."""
         self._n_products = np.inf
 
     def refresh(self, ws: Sequence[Floats]) -> None:
-        """Renew the Hessians at the mean of the weights of all problems, if that pays."""
+        """Recompute the Hessians at the mean of `ws`, if the products so far cost as much.
+
+        `ws` are the current weights of the problems.
+        """
         if self._n_products < self._cost:
             return
         w = sum(ws, np.zeros_like(ws[0])) / len(ws)
@@ -85,7 +90,10 @@ class SharedHessian:
             self._factors.clear()
 
     def of(self, problem: int, ridge: float) -> Preconditioner:
-        """Return the factorized Hessian; a multiple of the identity before there is one."""
+        """Return the preconditioner of a problem with a ridge: its factorized Hessian.
+
+        Before the first Hessian is computed, return a multiple of the identity.
+        """
         key = (self._source.shared_by(problem), ridge)
         if key not in self._factors:
             hessians = self._source.hessians(problem)
@@ -95,7 +103,7 @@ class SharedHessian:
 
 
 class _Sample:
-    """Parts of a sample without a common document, for all problems."""
+    """Source of one Hessian for all problems: parts of a sample that share no document."""
 
     def __init__(self, parts: Sequence[Objective]) -> None:
         self._parts = parts
@@ -115,7 +123,7 @@ class _Sample:
 
 
 class _Groups:
-    """Groups of queries, of which each problem has some."""
+    """Source of one Hessian per problem: a weighted sum over groups of queries."""
 
     def __init__(self, groups: Sequence[HessianGroup]) -> None:
         self._objectives = [group.objective.with_ridge(0.0) for group in groups]

@@ -23,7 +23,10 @@ TINY = 1e-10  # floor of diagonal entries, relative to the largest: a feature ma
 
 
 def face_step(point: L1Point) -> Floats:
-    """Return weights that nearly minimize the Newton model on the face that a point is on."""
+    """Return weights that nearly minimize the quadratic model of F on the face of `point`.
+
+    The face has the signs of the non-zero weights of `point`.
+    """
     regularizer, w, gradient = point.composite.regularizer, point.w, point.base.gradient
     l1, l2 = regularizer.multiplier(w, gradient), regularizer.ridge
     sign = np.where(w != 0, np.sign(w), -np.sign(gradient))
@@ -74,7 +77,10 @@ def _keep_in_ball(
 
 
 def gradient_step(point: L1Point) -> Floats:
-    """Return the weights after a proximal gradient step of length gᵀg / gᵀHg, with g = ∇L."""
+    """Return the weights after a proximal gradient step of size gᵀg / gᵀHg from `point`.
+
+    g and H are the gradient and the Hessian of the loss L.
+    """
     gradient = point.base.gradient
     image, _ = point.base.hess_vec(gradient)
     curvature = float(gradient @ image)

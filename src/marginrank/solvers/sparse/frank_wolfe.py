@@ -40,7 +40,7 @@ CENTER = -1  # feature index that stands for the center 0 of the ball
 
 
 class Vertex(NamedTuple):
-    """The vertex size · e_feature of the ball; the center 0 if feature is CENTER."""
+    """A vertex of the l1 ball: size · e_j with j = `feature`; the center 0 if j is CENTER."""
 
     feature: int
     size: float
@@ -55,14 +55,14 @@ class Vertex(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A search direction d and its scores Xd."""
+    """A search direction d, and its scores Xd."""
 
     direction: Floats
     scores: Scores
 
 
 class FrankWolfeStep(NamedTuple):
-    """A line, the longest step, and the index of the weight that is zero after that step."""
+    """A search direction, its largest step size, and the weight that is zero after that step."""
 
     line: Line
     longest: float
@@ -81,7 +81,7 @@ def fenchel(
     seed: int = 0,
     callback: Callback | None = None,
 ) -> SolverResult:
-    """Minimize a smooth loss in an l1 ball; stops on the certificate.
+    """Minimize a smooth loss over an l1 ball by the Frank-Wolfe method; stops on the certificate.
 
     `variant` is "plain" (the paper's algorithm), "short" (with the step of section 5.6), "away" or
     "pairwise". `seed` is not used because nothing here is random. The other parameters are as in

@@ -53,7 +53,7 @@ def group_newton(
     seed: int = 0,
     callback: Callback | None = None,
 ) -> SolverResult:
-    """Minimize an objective with a smooth loss and a penalty on groups.
+    """Minimize an objective with a smooth loss and the group penalty `regularizer`.
 
     Stops when the certificate or an estimate reaches `tol`. The other parameters are as in
     :func:`~marginrank.solvers.smooth.newton.newton`.
@@ -74,7 +74,7 @@ def group_newton(
 
 
 class _GroupNewton:
-    """The Newton iteration, for one objective after another; `point` is the best so far."""
+    """Newton's method for a sequence of objectives; `point` is the best point so far."""
 
     def __init__(self, groups: Groups, max_iter: int, seed: int, progress: Progress) -> None:
         self.point: GroupPoint | None = None
@@ -84,7 +84,7 @@ class _GroupNewton:
         self._progress = progress
 
     def minimize(self, first: Point, tol: float) -> _Outcome:
-        """Minimize the objective of `first`, starting there; update `point`."""
+        """Minimize the objective of `first` plus the penalty, starting there; update `point`."""
         self.point = point = GroupPoint(self._groups, first)
         estimate, confirmations = point.gap, 0
         for _ in range(self._max_iter):
@@ -195,9 +195,10 @@ def _newton_direction(point: GroupPoint, leaving: Booleans, seed: int, tol: floa
 
 
 class _Bent(NamedTuple):
-    """The Newton system with the Hessian of group norms: H − Σ_k c_k e_k e_kᵀ.
+    """The matrix of the Newton system, H − Σ_k c_k e_k e_kᵀ, for products with vectors.
 
-    H is the Hessian with a ridge instead of the norms, and e_k the direction u_k / ‖u_k‖.
+    It is the Hessian of the objective with group norms. H is the Hessian with a ridge instead of
+    the norms, e_k the direction u_k / ‖u_k‖, and c_k > 0 the excess curvature along e_k.
     """
 
     objective: Objective
@@ -227,7 +228,7 @@ class _Bent(NamedTuple):
 
 
 class _Less(Preconditioner):
-    """Preconditioner of :class:`_Bent`: the preconditioner of H, corrected for Σ_k c_k e_k e_kᵀ."""
+    """Preconditioner for :class:`_Bent`: one for H, corrected for Σ_k c_k e_k e_kᵀ."""
 
     faithful = True
 

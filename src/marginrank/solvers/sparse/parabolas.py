@@ -1,4 +1,4 @@
-"""A closer lower bound on the optimum of L(w) + Ω(w), for the squared hinge.
+"""A lower bound on the minimum F* of L(w) + Ω(w) for the squared hinge, by one parabola per group.
 
 The bound of `objective/composite.py`, which defines f* and α, takes one multiple τ of the
 derivative of the loss. Here each group g of queries, with loss L_g, has its own multiple τ_g ≥ 0.
@@ -20,26 +20,32 @@ from marginrank.objective.regularizers import L1Regularizer
 from marginrank.solvers.smooth.preconditioner import HESSIAN_FEATURES
 from marginrank.solvers.sparse.quadratic_model import QuadraticModel
 
-PARABOLA_TOL = 1e-3  # accuracy of their minimum, relative to the violation at w
+PARABOLA_TOL = 1e-3  # accuracy of the minimum over u, relative to the violation at w
 GROUPS_PER_FEATURE = 8  # with fewer, the parabolas are too flat in some directions
 
 
 def has_parabolas(composite: L1Problem) -> bool:
-    """Return True if :func:`tighten` applies: to squared hinge with enough queries."""
+    """Return True if the loss is the squared hinge and queries are enough for :func:`tighten`."""
     # With more features the Gram matrix of the gradients takes too much memory and time.
     n, n_queries = composite.objective.n_features, composite.objective.pairs.n_queries
     return composite.is_squared_hinge and n <= min(n_queries, HESSIAN_FEATURES)
 
 
 def tighten(point: L1Point) -> None:
-    """Lower the gap of a point by :func:`parabola_bound`; one sweep unless groups are known."""
+    """Lower the gap (certificate) of `point` by :func:`parabola_bound`, if that applies.
+
+    Takes one pass over X, unless `point` has its gradients by group already.
+    """
     if has_parabolas(point.composite):
         grouped = point.by_group(GROUPS_PER_FEATURE * point.w.size)
         point.bound_below(parabola_bound(point.w, grouped, point.composite.regularizer))
 
 
 def parabola_bound(w: Floats, grouped: GroupedLoss, regularizer: L1Regularizer) -> float:
-    """Return a lower bound on F*: each group g of queries has its gradient times its own τ_g."""
+    """Return the lower bound on F* with one multiple τ_g per group g of queries; see the module.
+
+    `grouped` has the loss and the gradient of each group at w.
+    """
     # The parabolas are minimized like a model of the loss. Whatever u results, its multiples make a
     # valid bound once they are scaled to be feasible.
     used = grouped.losses > 0

@@ -56,7 +56,7 @@ LARGEST_WORKING_SET = 2048  # with more, a Hessian takes too much memory and tim
 
 
 class ProximalOutcome(NamedTuple):
-    """The last point of a run, and why the run stopped."""
+    """The last point of a proximal Newton iteration, and why the iteration stopped."""
 
     point: L1Point
     stop: StopReason
@@ -73,7 +73,7 @@ def proximal_newton(
     seed: int = 0,
     callback: Callback | None = None,
 ) -> SolverResult:
-    """Minimize a smooth loss plus a regularizer; stops on the certificate.
+    """Minimize a smooth loss plus an l1 regularizer; stops on the certificate.
 
     `objective` is the loss, without a ridge. `max_iter` limits the iterations on the full data, and
     on each sample or working set. The other parameters are as in
@@ -87,7 +87,7 @@ def proximal_newton(
 
 
 class ProximalNewton:
-    """Solves one problem after another on the same objective, as along a regularization path."""
+    """Minimizes one loss with a sequence of regularizers, as along a regularization path."""
 
     def __init__(
         self,
@@ -111,7 +111,10 @@ class ProximalNewton:
     def solve(
         self, regularizer: L1Regularizer, *, start_at: Point | None = None, tol: float = 1e-6
     ) -> SolverResult:
-        """Minimize L + Ω from `start_at`; if it is None, from the solution on a sample."""
+        """Minimize L + Ω for the regularizer Ω, starting at `start_at`.
+
+        If `start_at` is None, start at the solution on a sample.
+        """
         progress = Progress(self._objective, self._callback)
         composite = Composite(self._objective, regularizer)
         try:
@@ -140,12 +143,12 @@ class ProximalNewton:
         return start(self._objective, w)
 
     def _from_penalties(self, regularizer: L1Regularizer, tol: float) -> Point:
-        """Return a starting point near the optimum, found by solving with falling penalties.
+        """Return a starting point near the optimum, found by solving with decreasing penalties.
 
-        With fewer documents than features, weights of next to no loss may exist. With a small
-        penalty or a large ball, a single step would then overshoot: other pairs become active, step
-        after step. As the penalty falls step by step, few pairs change at a time. In a ball, this
-        ends before its boundary.
+        With fewer documents than features, there may be weights with almost no loss. With a small
+        penalty or a large ball, a single step would then overshoot: the loss of other pairs becomes
+        positive, step after step. As the penalty decreases gradually, few pairs change at a time.
+        For an l1 ball, the last solution inside the ball is returned.
         """
         composite = Composite(self._objective, regularizer)
         point = start(self._objective, np.zeros(self._objective.n_features))
@@ -180,9 +183,9 @@ def _inside(point: L1Point) -> L1Point:
 
 
 class ModelIteration:
-    """Proximal Newton with an explicit Hessian, reused from one objective to the next.
+    """Proximal Newton with an explicit Hessian, which is reused for the next regularizer.
 
-    With `tightens`, a run may also end by the closer certificate of `parabolas.py`.
+    With `tightens`, the iteration may also stop on the closer certificate of `parabolas.py`.
     """
 
     def __init__(self, max_iter: int, seed: int, *, tightens: bool = True) -> None:
@@ -232,7 +235,7 @@ class ModelIteration:
         return self._outcome(point, tol, StopReason.MAX_ITER)
 
     def learn(self, start: Point, end: Point) -> None:
-        """Update the Hessian by the change from start to end of a run, for the next run."""
+        """Correct the Hessian by the change of the gradient from `start` to `end` (BFGS)."""
         if self._model:
             self._model.correct(end.w - start.w, end.gradient - start.gradient)
 
@@ -334,7 +337,10 @@ def _advance(point: L1Point, u: Floats, *, to_tighten: bool = False) -> L1Point 
 
 
 class WorkingSets:
-    """Solves with a few features, adds the features that violate optimality most, and repeats."""
+    """Proximal Newton on a growing subset of the features (the working set).
+
+    It minimizes over the working set, adds the features that violate optimality most, and repeats.
+    """
 
     def __init__(self, max_iter: int, seed: int) -> None:
         self.point: L1Point | None = None  # the best one so far

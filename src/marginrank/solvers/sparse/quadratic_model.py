@@ -1,4 +1,4 @@
-"""A quadratic model of the loss with an explicit Hessian, minimized together with a regularizer.
+"""Minimization of a quadratic model of the loss, with an explicit Hessian, plus a regularizer.
 
 q(u) = ⟨g, u − w⟩ + ½ (u − w)ᵀ H (u − w), with gradient g and Hessian H at w.
 
@@ -25,7 +25,7 @@ FAILURES = 5  # failed minimizations before the search gives up; its result may 
 
 
 class Penalty(NamedTuple):
-    """l1 · ‖u‖₁ + l2 · ½‖u‖², with u ≥ 0 if `positive`."""
+    """The penalty l1 · ‖u‖₁ + l2 · ½‖u‖², with the constraint u ≥ 0 if `positive`."""
 
     l1: float
     l2: float
@@ -33,7 +33,7 @@ class Penalty(NamedTuple):
 
 
 class QuadraticModel:
-    """The model q of a loss, whose Hessian is kept and corrected from step to step.
+    """The quadratic model q of a loss; its Hessian is corrected after each step (BFGS).
 
     `hessian` is modified in place. `complete` is True if it is of all documents, not of a sample.
     """
@@ -48,7 +48,7 @@ class QuadraticModel:
     def minimize(
         self, w: Floats, gradient: Floats, regularizer: L1Regularizer, tol: float
     ) -> Floats:
-        """Return the u that minimizes q(u) + Ω(u), with subgradient entries of at most `tol`."""
+        """Return the u that minimizes q(u) + Ω(u), until a subgradient has entries up to `tol`."""
         problem = _Problem(self._hessian, w, gradient, tol)
         if isinstance(regularizer, L1Ball):
             guess = self._multiplier
@@ -67,7 +67,7 @@ class QuadraticModel:
         return regularizer.value(w) - regularizer.value(u) - change
 
     def correct(self, step: Floats, gradient_change: Floats) -> None:
-        """Update H so that H · step = gradient_change (BFGS)."""
+        """Change the Hessian H so that H · step = gradient_change (BFGS)."""
         image = self._hessian @ step
         expected, seen = float(step @ image), float(step @ gradient_change)
         # A smaller ratio would make H nearly singular.
@@ -77,7 +77,7 @@ class QuadraticModel:
 
 
 class _Problem:
-    """Minimization of ½uᵀHu − bᵀu + penalty with b = Hw − g, from u = w."""
+    """Minimization of ½uᵀHu − bᵀu + penalty over u, with b = Hw − g, starting at u = w."""
 
     def __init__(self, hessian: Floats, w: Floats, gradient: Floats, tol: float) -> None:
         self._hessian = hessian
@@ -89,14 +89,14 @@ class _Problem:
 
     @property
     def largest_multiplier(self) -> float:
-        """The smallest l1 for which u = 0 is optimal."""
+        """The smallest l1 penalty for which u = 0 is optimal."""
         return float(np.max(np.abs(self._b)))
 
     def restart(self, u: Floats) -> None:
         self.u, self._residual = u, self._b - self._hessian @ u
 
     def minimize(self, penalty: Penalty, *, exactly: bool = False) -> bool:
-        """Minimize from the current u; return True if it converged.
+        """Minimize, starting at the current u; return True on convergence.
 
         With `exactly`, end with a direct solution on the support, the non-zero weights.
         """
@@ -113,7 +113,10 @@ class _Problem:
         return False
 
     def shrinkage(self) -> float:
-        """Return −d‖u‖₁/d l1 at the minimizer for l2 = 0, as long as the support stays."""
+        """Return −d‖u‖₁/d l1, with u the minimizer for l2 = 0 as a function of the l1 penalty.
+
+        The derivative is valid while the support of u stays the same.
+        """
         support = np.flatnonzero(self.u)
         factor = _factorize(self._hessian, support, 0.0)
         if factor is None:
@@ -153,7 +156,7 @@ def _value(u: Floats, b: Floats, residual: Floats, penalty: Penalty) -> float:
 
 
 class _Factor(NamedTuple):
-    """A Cholesky factor of a matrix scaled to a unit diagonal."""
+    """The Cholesky factor of a matrix that was scaled to a unit diagonal."""
 
     scale: Floats
     factor: tuple[Floats, bool]
@@ -187,7 +190,7 @@ def _first_multiplier(w: Floats, gradient: Floats) -> float | None:
 
 
 def _minimize_in_ball(problem: _Problem, ball: L1Ball, multiplier: float | None) -> float:
-    """Minimize over the ball, and return the multiplier of ‖u‖₁ ≤ radius.
+    """Minimize over the l1 ball; return the Lagrange multiplier of ‖u‖₁ ≤ radius.
 
     ‖u‖₁ falls continuously as the multiplier grows, linearly as long as the support stays. So
     Newton's method, kept inside the bracket found so far, ends in a few steps. Without a guess it

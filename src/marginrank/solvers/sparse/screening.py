@@ -1,4 +1,4 @@
-"""Gap-safe screening: features whose optimal weight is zero, with a proof.
+"""Gap-safe screening: features that are proven to have weight zero at the optimum.
 
 In the terms of :mod:`marginrank.objective.composite`: the lower bound D(α) = −f*(α) − Ω*(−Kᵀα) is
 strongly concave because ℓ'' ≤ M, so its maximizer α* is not far from α = τ f'(t), where
@@ -25,7 +25,10 @@ WORTHWHILE = 0.25  # share of the features whose columns are worth the memory of
 
 
 def squared_differences(objective: Objective) -> Floats:
-    """Return M Σ c K_j² of each feature, or an upper bound if rows have many entries."""
+    """Return M Σ c K_j² (see the module) for each feature j, or an upper bound on it.
+
+    The bound is used if rows of X have many entries.
+    """
     # At w = 0 every pair has the curvature 2 of the squared hinge, and the loss 1.
     zero = objective.with_loss(LOSSES["squared_hinge"]).at_zero()
     most = objective.loss.largest_curvature
@@ -35,7 +38,7 @@ def squared_differences(objective: Objective) -> Floats:
 
 
 def survivors(point: L1Point, squares: Floats) -> Integers:
-    """Return the features that may have a weight at the optimum, or have one now.
+    """Return the features whose weight is not proven zero at the optimum, or not zero at `point`.
 
     `squares` are the :func:`squared_differences` of the features.
     """
@@ -47,16 +50,20 @@ def survivors(point: L1Point, squares: Floats) -> Integers:
 
 
 class Screen:
-    """A problem without the features that are known to have no weight at the optimum."""
+    """Converts points between a problem and its restriction to the features that are not screened.
+
+    Screened features are proven to have weight zero at the optimum.
+    """
 
     def __init__(self, whole: L1Problem) -> None:
         self.whole = whole
         self._features = np.arange(whole.objective.n_features)
 
     def narrow(self, point: L1Point, squares: Floats) -> L1Point:
-        """Return a point on the survivors, if they are few enough; their columns are copied.
+        """Return `point` restricted to the :func:`survivors`, or unchanged if these are many.
 
-        `squares` are the :func:`squared_differences` of the whole problem.
+        The columns of the survivors are copied. `squares` are the :func:`squared_differences` of
+        all features of the whole problem.
         """
         kept = survivors(point, squares[self._features])
         if kept.size > WORTHWHILE * point.w.size:
@@ -66,7 +73,7 @@ class Screen:
         return Composite(loss.objective, point.composite.regularizer).wrap(loss)
 
     def widen(self, point: L1Point) -> L1Point:
-        """Return a point of the whole problem, with the certificate of the narrow problem."""
+        """Return `point` as a point of the whole problem, with the same certificate."""
         if point.composite is self.whole:
             return point
         whole = self.whole.at(

@@ -36,11 +36,11 @@ def truncated_gradient(
     seed: int = 0,
     callback: Callback | None = None,
 ) -> SolverResult:
-    """Minimize a smooth loss plus a penalty; stops when the certificate or max_iter is reached.
+    """Minimize a smooth loss plus a penalty by truncated gradient descent.
 
-    `regularizer` needs only a proximal operator. `batch` is the share of the documents, in whole
-    queries, that a step uses; with less than 1 the steps shrink like 1/√t, and the result is the
-    last point, not the best one. The other parameters are as in
+    Stops on the certificate. `regularizer` needs only a proximal operator. `batch` is the share of
+    the documents, in whole queries, that a step uses; with less than 1 the steps shrink like 1/√t,
+    and the result is the last point, not the best one. The other parameters are as in
     :func:`~marginrank.solvers.sparse.proximal_newton.proximal_newton`.
     """
     check_number("batch", batch)

@@ -48,7 +48,7 @@ FULL_SLACK, DIAGONAL_SLACK = 2.0, 10.0
 
 @dataclass(frozen=True)
 class Rate:
-    """The rate γ_t = rate · (offset + t)^−power of step t = 1, 2 and so on."""
+    """The step sizes γ_t = rate · (offset + t)^−power of the steps t = 1, 2 and so on."""
 
     rate: float
     offset: float
@@ -57,7 +57,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Schedule:
-    """The rate γ_t and the regularization λ of steps.
+    """The step size γ_t and the regularization λ of stochastic gradient steps.
 
     λ is ridge / total; if total is 0, ridge over the total weight of the pairs seen so far.
     """
@@ -71,7 +71,7 @@ class Schedule:
 
 
 def automatic_rate(n_features: int) -> Rate:
-    """Return the default rate for this number of features."""
+    """Return the default step sizes for a number of features."""
     # In the metric of the Hessian the best rate falls as 1/t; 2/(t + 1) forgets the start sooner.
     # With a diagonal, directions of small curvature remain, in which 1/t would stop too early.
     return Rate(2.0, 1.0, 1.0) if n_features <= FULL_FEATURES else Rate(1.0, 1.0, 0.5)
@@ -93,7 +93,7 @@ def curved(loss: Loss) -> Loss:
 
 
 class StepProblem:
-    """Documents, pairs and loss of the queries that steps are taken over."""
+    """Features, pairs and loss of the queries that stochastic gradient steps are taken over."""
 
     def __init__(self, matrix: _core.Matrix, pair_set: PairSet, loss: Loss) -> None:
         self.matrix = matrix
@@ -110,7 +110,7 @@ class StepProblem:
         return np.flatnonzero(self.weight > 0)
 
     def cut_long_queries(self, seed: int, first: int) -> "StepProblem":
-        """Return the problem with each query of over LONG_QUERY documents cut into random parts.
+        """Return this problem with each query of over LONG_QUERY documents cut into random parts.
 
         The parts of query q depend only on `seed` and `first` + q.
         """
@@ -124,7 +124,7 @@ class StepProblem:
         return self.pair_set.drawer(self.active)
 
     def draw(self, rng: np.random.Generator) -> Iterator["StepProblem"]:
-        """Yield problems of random pairs, each pair as a query of two documents.
+        """Yield problems whose queries are random pairs, two documents each.
 
         In total they have half as many pairs as there are documents of active queries.
         """
@@ -141,7 +141,7 @@ class StepProblem:
 
 
 class Sgd:
-    """The state of a stochastic gradient run, which depends only on the queries so far.
+    """Stochastic gradient descent: the weights, P and other state after the queries so far.
 
     `w` are the initial weights, and `scale` the standard deviations σ of the features.
     """
@@ -166,7 +166,7 @@ class Sgd:
 
     @property
     def average(self) -> Floats:
-        """The average of the weights over the steps, weighted by t³."""
+        """The average of the weights w over all steps t, with factors t³."""
         return self._state.average
 
     @property
@@ -180,7 +180,7 @@ class Sgd:
 
     @property
     def weight(self) -> float:
-        """Total weight of the pairs in these batches."""
+        """Total weight of the pairs in all batches, of whose losses :attr:`value` is the sum."""
         return self._state.weight
 
     @property
@@ -209,7 +209,7 @@ class Sgd:
         self._check_finite()
 
     def flushed(self, schedule: Schedule) -> "Sgd":
-        """Return a copy of the state after a step over the last batch, which is not full yet."""
+        """Return a copy of this object after one more step, over the last, incomplete batch."""
         result = copy(self)
         result._state = self._state.copy()
         if self._state.batch_weight > 0:
@@ -220,7 +220,7 @@ class Sgd:
         return result
 
     def promised_gain(self, gradient: Floats) -> float:
-        """Return an estimate of F − F*: ½ gᵀPg times a safety factor, for the gradient g.
+        """Return an estimate of F − F*, given the gradient g of F: ½ gᵀPg times a safety factor.
 
         P is the inverse Hessian of the steps so far; before the first step, the result is inf.
         """
