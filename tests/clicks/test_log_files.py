@@ -208,7 +208,7 @@ def test_files_that_are_no_logs(tmp_path):
     for name, message in {
         "empty.csv": "empty.csv is empty; its first line must name the columns",
         "empty.ndjson": "empty.ndjson contains no documents",
-        "cut.csv.gz": "cut.csv.gz: the compressed file is damaged or cut off",
+        "cut.csv.gz": "cut.csv.gz: the compressed file is damaged or truncated",
         "line.ndjson.gz": "line.ndjson.gz: a line is longer than 16 MiB",
         "few.csv": "few.csv has no column 'click'",
         "mac.csv": "mac.csv:1: the header cannot be read: new-line character",

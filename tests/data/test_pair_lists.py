@@ -92,12 +92,12 @@ def outside():
         (sp.csr_array((0, 4)), r"pairs is empty"),
         (pair_matrix(PAIRS, 5), r"shape \(4, 5\).* 4 columns"),
         (sp.coo_array(np.ones(4)), r"shape \(4,\).* 4 columns"),
-        (sparse_rows([1, -1, 0, 0], [1, 0, 0, 0]), r"pairs\[1\], a row of a sparse matrix"),
-        (sparse_rows([1, -1, 0, 1]), r"pairs\[0\], a row of a sparse matrix"),
-        (sparse_rows([1, -2, 0, 0]), r"pairs\[0\], a row of a sparse matrix"),
+        (sparse_rows([1, -1, 0, 0], [1, 0, 0, 0]), r"pairs\[1\] \(a row of a sparse matrix\)"),
+        (sparse_rows([1, -1, 0, 1]), r"pairs\[0\] \(a row of a sparse matrix\)"),
+        (sparse_rows([1, -2, 0, 0]), r"pairs\[0\] \(a row of a sparse matrix\)"),
         (sparse_rows([1, 1, 0, 0]), r"must have one 1, for the preferred document, and one -1"),
-        (sparse_rows([1, np.nan, 0, 0]), r"pairs\[0\], a row of a sparse matrix"),
-        (sparse_rows([0, 0, 0, 0]), r"pairs\[0\], a row of a sparse matrix"),
+        (sparse_rows([1, np.nan, 0, 0]), r"pairs\[0\] \(a row of a sparse matrix\)"),
+        (sparse_rows([0, 0, 0, 0]), r"pairs\[0\] \(a row of a sparse matrix\)"),
         (outside(), r"pairs is not a valid sparse matrix"),
     ],)  # fmt: skip
 def test_malformed_pairs_are_named(pairs, message):

@@ -187,7 +187,7 @@ def test_compressed_files(tmp_path, ending, opener):
         file.write(b"1 qid:1 1:2\n0 qid:1 1:3\n" * 1000)
     assert load_letor(path).n_documents == 2000
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(ValueError, match="damaged or cut off"):
+    with pytest.raises(ValueError, match="damaged or truncated"):
         load_letor(path)
 
 
@@ -346,7 +346,7 @@ def test_zstandard_files_are_written_with_a_checksum(tmp_path):
     content = path.read_bytes()
     assert zstandard.get_frame_parameters(content).has_checksum
     path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    with pytest.raises(ValueError, match="damaged or cut off"):
+    with pytest.raises(ValueError, match="damaged or truncated"):
         load_letor(path)
 
 

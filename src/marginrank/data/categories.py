@@ -34,7 +34,7 @@ def text_categories(X: Any) -> dict[int, list[str]]:
 
 
 def with_numbers(X: Any, texts: Mapping[int, Sequence[str]]) -> Any:
-    """Return a pandas frame with numbers instead of categories; other X unchanged.
+    """Return a pandas frame with categories replaced by numbers; return any other X unchanged.
 
     Text becomes its position in `texts`, the categories of the fit, or NaN if it is not there.
     """

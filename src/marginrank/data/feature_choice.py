@@ -16,7 +16,7 @@ FROM_DTYPE = "from_dtype"  # value that selects the categorical columns of a dat
 def chosen_columns(
     parameter: str, chosen: Any, names: Sequence[str] | None, n_features: int
 ) -> list[int]:
-    """Return the column numbers of features that are listed by name or number, or by a mask."""
+    """Return the column numbers of features given by names, by numbers or by a boolean mask."""
     features = check_listed_features(parameter, chosen)
     if features and isinstance(features[0], bool):
         _check_length(parameter, chosen, len(features), n_features)
@@ -67,7 +67,7 @@ def _check_length(parameter: str, chosen: Any, length: int, n_features: int) -> 
 def column_of(
     parameter: str, feature: Feature, names: Sequence[str] | None, n_features: int
 ) -> int:
-    """Return the column number (from 0) of a feature, which is given by number or by name.
+    """Return the column number (from 0) of a feature given by its number or name.
 
     Without names, "f39" or "39" is the feature with index 39 in LETOR text, which counts from 1.
     """

@@ -16,20 +16,20 @@ from marginrank._utils.types import Booleans
 from marginrank._utils.user_warnings import warn_caller
 from marginrank.data.validation import check_exact, find_bad, not_finite
 
-INDEX_COLUMNS = ("", "Unnamed: 0", "__index_level_0__")  # names of pandas' index in files
-BLOCK = 1 << 20  # entries copied at a time: columns become rows within the cache
+INDEX_COLUMNS = ("", "Unnamed: 0", "__index_level_0__")  # pandas' names of indices in files
+BLOCK = 1 << 20  # entries copied at a time, which fit in the cache
 
 Data = TypeVar("Data")
 
 
 class Table:
-    """The columns of a frame by position; one subclass per library."""
+    """Interface to a data frame, with columns by position; one subclass per library."""
 
     def __init__(self, names: Sequence[Any], columns: Sequence[Any], n_rows: int) -> None:
         self.names = list(names)
         self.columns = columns
         self.n_rows = n_rows
-        self.first_row = 0  # number of the first row, if this is part of a larger table
+        self.first_row = 0  # row number of the first row in the whole table
         self.positions: dict[Any, list[int]] = {}
         for at, name in enumerate(self.names):
             self.positions.setdefault(name, []).append(at)
@@ -51,10 +51,10 @@ class Table:
         return None
 
     def dtype(self, at: int) -> np.dtype[Any] | None:
-        """Return the dtype of a column of numbers, else None."""
+        """Return the dtype of a numeric column; None for other columns."""
         try:
             empty = self.rows(at, 0, 0)
-        except Exception:  # NumPy has no such type; the class of the error depends on the library
+        except Exception:  # NumPy lacks the type; the error depends on the library
             return None
         return empty.dtype if empty.ndim == 1 and empty.dtype.kind in "biuf" else None
 
@@ -155,7 +155,7 @@ def from_frame(
     first_row: int = 0,
     **roles: Any,
 ) -> Data:
-    """Return the result of `make` for the columns of a data frame.
+    """Call `make` with the columns of a data frame and return its result.
 
     `roles` maps label, qid, sample_weight, query_weight and comments to columns or None; see
     :meth:`marginrank.RankingData.from_frame`. Messages number rows from `first_row`.
@@ -255,7 +255,7 @@ def _choose_features(table: Table, features: Any, used: dict[str, int]) -> list[
 
 
 def _usual_features(table: Table, used: dict[str, int]) -> list[Any]:
-    """Return the names of the default features: columns without another role, except indices."""
+    """Return the default feature columns: all except labels, queries, weights and index columns."""
     names = [name for at, name in enumerate(table.names) if at not in used.values()]
     index = [name for name in names if name in INDEX_COLUMNS]
     if index and table.first_row == 0:
@@ -294,7 +294,7 @@ def _feature_matrix(table: Table, chosen: list[int], allow_nan: bool) -> NDArray
 
 
 def _feature_dtype(table: Table, at: int) -> Any:
-    """Return the smaller of float32 and float64 that holds all values of a column's type."""
+    """Return float32 if it represents all values of a column's type, else float64."""
     dtype = table.dtype(at)
     if dtype is None:
         raise ParameterError(
@@ -325,7 +325,7 @@ def _non_finite(value: float) -> str:
 
 
 def _numbers(table: Table, at: int | None) -> NDArray[Any] | None:
-    """Return a column as an array; raise ValueError unless it has finite numbers. None for None."""
+    """Return a column as an array, or None without one; raise ValueError if not finite numbers."""
     if at is None:
         return None
     _check_no_nulls(table, at)

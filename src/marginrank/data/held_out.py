@@ -1,4 +1,4 @@
-"""Validation data from the arguments of a fit."""
+"""Conversion of the validation arguments of `fit` to RankingData."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ def validation_data(
     n_jobs: int | None,
     make: Callable[..., RankingData] = RankingData,
 ) -> RankingData | None:
-    """Return validation data, a RankingData or a tuple (X, y, …), as a RankingData or None."""
+    """Convert the argument `validation`, a tuple (X, y, …) or None, to a RankingData or None."""
     if validation is None or isinstance(validation, RankingData):
         return validation
     if not isinstance(validation, (tuple, list)) or len(validation) not in (2, 3):
@@ -28,7 +28,7 @@ def evaluation_data(
     n_jobs: int | None,
     make: Callable[..., RankingData],
 ) -> RankingData | None:
-    """Return validation data from the arguments of LightGBM and XGBoost.
+    """Convert `eval_set`, the validation argument of LightGBM and XGBoost, to a RankingData.
 
     `eval_set` is a list of one entry, (X, y) or a RankingData, or that entry itself. `eval_qid` and
     `eval_group` are lists of one entry.
@@ -73,7 +73,7 @@ def check_same_features(
 
 
 def check_same_names(given: Sequence[str], expected: Sequence[str], what: str, where: str) -> None:
-    """Raise ValueError if feature names differ from the expected names or their order."""
+    """Raise ValueError if feature names, or their order, differ from the expected names."""
     for k, (name, other) in enumerate(zip(given, expected, strict=True)):
         if name != other:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Knots of the curves of additive models, and scores by curves.
+"""Knots of additive models, and scores computed from curves given by values at the knots.
 
 Arrays over knots have, for each feature, one *column* for missing values, then one column per knot
 or category.
@@ -16,22 +16,24 @@ from numpy.typing import NDArray
 from marginrank import _core
 from marginrank._utils.types import Booleans, Floats, Integers
 
-MOST_KNOTS = 255  # per feature: with the column of missing values, column numbers fit in a byte
-LEAST_STEP = float(np.finfo(np.float64).tiny)  # least distance of knots: its inverse is finite
-BLOCK_ENTRIES = 1 << 22  # entries of X that are made dense at a time
+MOST_KNOTS = 255  # per feature: knots and a column for missing values fit in a byte
+LEAST_STEP = float(
+    np.finfo(np.float64).tiny
+)  # smallest distance between knots: its inverse is finite
+BLOCK_ENTRIES = 1 << 22  # entries of X converted to a dense block at a time
 
 
 @dataclass(frozen=True)
 class Knots:
     """The knots of all features."""
 
-    at: Floats  # for each feature NaN (missing values), then its knots or categories, ascending
+    at: Floats  # per feature: NaN (missing values), then its knots or categories, ascending
     starts: Integers  # first column of each feature, and the number of columns
     categorical: NDArray[np.uint8]  # whether a feature is categorical
 
     @classmethod
     def of_features(cls, knots: list[Floats], categorical: Collection[int] = ()) -> "Knots":
-        """Return a Knots object, given one array of knots or categories per feature."""
+        """Create Knots from one array of knots or categories per feature."""
         missing = np.array([np.nan])
         sizes = [1 + of_feature.size for of_feature in knots]
         is_categorical = np.isin(np.arange(len(knots)), list(categorical))
@@ -61,7 +63,7 @@ class Knots:
         return [(k, self.of(k)) for k in np.flatnonzero(self.categorical).tolist()]
 
     def scores(self, X: Any, values: Floats, threads: int) -> Floats:
-        """Return the score of each row of X: the sum of curves with these values at the knots.
+        """Return the score of each row of X: the sum over features of the curve's value.
 
         X must be validated already. Curves are extrapolated linearly. An unknown category counts
         as missing. Infinity raises ValueError.
@@ -78,7 +80,7 @@ class Knots:
 
 
 def are_rising(knots: Floats, categorical: bool) -> bool:
-    """Return True if knots ascend and, unless categorical, inverses of differences are finite."""
+    """Return True if knots ascend and, except for categories, 1 / difference is finite."""
     with np.errstate(over="ignore"):
         steps = np.diff(knots)
     return bool(np.all(steps > 0 if categorical else (steps >= LEAST_STEP) & np.isfinite(steps)))
@@ -87,7 +89,7 @@ def are_rising(knots: Floats, categorical: bool) -> bool:
 def with_known_categories(
     block: NDArray[Any], categories: Iterable[tuple[int, Floats]]
 ) -> NDArray[Any]:
-    """Return rows of X, with values replaced by known categories that are equal in float32.
+    """Return rows of X, with each value replaced by the known category that equals it in float32.
 
     0.1 in float32 and 0.1 in float64 are different numbers but the same category.
     """
@@ -110,7 +112,7 @@ def with_known_categories(
 
 @lru_cache(maxsize=1024)
 def _rounded_categories(categories: bytes) -> tuple[Floats, Integers, Booleans]:
-    """Return categories in float32 (ascending), their positions, and whether to round values first.
+    """Return float32 categories, their positions, and whether values must be rounded to float32.
 
     A category that is exact in float32, but has more digits in float64, comes from float32 data. It
     matches all values that float32 rounds to it. Any other category matches itself, and itself
@@ -128,7 +130,7 @@ def _rounded_categories(categories: bytes) -> tuple[Floats, Integers, Booleans]:
 
 
 def dense_blocks(X: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
-    """Yield slices of rows, and these rows of X as dense arrays."""
+    """Yield (slice of rows, these rows of X as a dense array), block by block."""
     height = max(BLOCK_ENTRIES // X.shape[1], 1)
     for first in range(0, X.shape[0], height):
         rows = slice(first, min(first + height, X.shape[0]))

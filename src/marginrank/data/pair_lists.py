@@ -18,14 +18,14 @@ class PairList:
 
     pairs: Integers  # n_pairs × 2 row numbers, the preferred document first
     weight: Floats | None = None  # weight of each pair; None if all are 1
-    source: str | None = None  # the file with one pair per line that the pairs come from
-    margin: Floats | None = None  # margin of each pair; None for the margin of the loss
+    source: str | None = None  # the file that the pairs were read from, one pair per line
+    margin: Floats | None = None  # margin of each pair; None for the default margin of the loss
 
     def __len__(self) -> int:
         return len(self.pairs)
 
     def place(self, k: int) -> str:
-        """Return the text for pair k in messages: "pairs[k]", or its file and line."""
+        """Return the location of pair k for error messages: "pairs[k]", or file and line."""
         return f"pairs[{k}]" if self.source is None else f"{self.source}:{k + 1}"
 
 
@@ -35,7 +35,7 @@ def check_pairs(
     n_documents: int,
     pair_margin: ArrayLike | None = None,
 ) -> PairList:
-    """Return the pairs as a PairList, if possible without a copy; raise ValueError if invalid."""
+    """Validate pairs and return them as a PairList, if possible without a copy."""
     source = None
     if isinstance(pairs, PairList):
         pair_weight = _given_once("pair_weight", pair_weight, pairs.weight)
@@ -92,7 +92,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def _from_pair_matrix(matrix: Any, n_documents: int) -> Integers:
-    """Return the pairs of a sparse matrix: the columns of +1 and −1 in each row."""
+    """Convert a sparse matrix to pairs: each row has +1 and −1 in the columns of its documents."""
     if matrix.ndim != 2 or matrix.shape[1] != n_documents:
         raise ValueError(
             f"pairs is a sparse matrix of shape {matrix.shape}; it needs {n_documents} columns, "
@@ -110,7 +110,7 @@ def _from_pair_matrix(matrix: Any, n_documents: int) -> Integers:
     bad = np.flatnonzero(~fine)
     if bad.size:
         raise ValueError(
-            f"pairs[{bad[0]}], a row of a sparse matrix, must have one 1, for the preferred "
+            f"pairs[{bad[0]}] (a row of a sparse matrix) must have one 1, for the preferred "
             "document, and one -1."
         )
     return pairs

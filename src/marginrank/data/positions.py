@@ -8,15 +8,15 @@ from numpy.typing import ArrayLike, NDArray
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.validation import check_vector, is_missing
 
-POOLED = 20  # positions from this one on share one effect: few users examine them
-MOST_CELLS = 2**16 - 2  # contexts × positions that the kernels count
+POOLED = 20  # this and all later positions share one effect, because few users examine them
+MOST_CELLS = 2**16 - 2  # largest product contexts × positions that the kernels can count
 
 
 class PositionCodes(NamedTuple):
-    """The cell of each document: its position, or its context and its position."""
+    """Positions as a categorical feature: each position, or (context, position), is a cell."""
 
     codes: NDArray[np.uint16]
-    n_positions: int  # the last position may stand for all further positions
+    n_positions: int  # the last position may pool all later positions
     contexts: NDArray[Any] | None
 
     @property
@@ -24,7 +24,7 @@ class PositionCodes(NamedTuple):
         return self.n_positions * (1 if self.contexts is None else self.contexts.size)
 
     def effects(self, values: Floats) -> Floats:
-        """Return one row per context, or a vector; NaN for cells without documents."""
+        """Arrange effects as one row per context, or a vector; NaN for cells without documents."""
         is_empty = np.bincount(self.codes, minlength=self.width) == 0
         table = np.where(is_empty, np.nan, values)
         return table if self.contexts is None else table.reshape(-1, self.n_positions)
@@ -33,7 +33,7 @@ class PositionCodes(NamedTuple):
 def check_positions(
     position: ArrayLike | None, context: ArrayLike | None, n: int
 ) -> tuple[Integers | None, NDArray[Any] | None]:
-    """Return n checked positions and contexts, or None; raise ValueError if one is invalid."""
+    """Validate the positions and contexts of n documents; raise ValueError if one is invalid."""
     if position is None:
         if context is not None:
             raise ValueError("context requires position; pass both or neither.")
@@ -73,9 +73,9 @@ def _contexts(context: ArrayLike, n: int) -> NDArray[Any]:
 def position_codes(
     position: Integers, context: NDArray[Any] | None, n_positions: int | None = None
 ) -> PositionCodes:
-    """Return the cells of positions that were checked; positions from the 20th on are pooled.
+    """Encode validated positions as cells; positions from the 20th on share a cell.
 
-    Without `n_positions`, there are as many as in the data, after pooling.
+    By default, `n_positions` is the number of positions in the data, after pooling.
     """
     pooled = np.minimum(position, POOLED) - 1
     n_positions = n_positions or int(pooled.max()) + 1

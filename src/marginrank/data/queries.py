@@ -17,18 +17,18 @@ from marginrank._utils.types import Floats, Integers
 from marginrank._utils.user_warnings import warn_caller
 from marginrank.data.validation import check_weights, in_order, is_missing
 
-MANY_DOCUMENTS = 2000  # a single query rarely has more: above, a missing qid raises a warning
+MANY_DOCUMENTS = 2000  # if more documents have no qid, a warning says that they count as one query
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 def exact_sum(counts: Integers) -> int:
-    """Return the sum of non-negative integers as a Python integer, which cannot overflow."""
+    """Return the sum of non-negative integers as a Python int, so it cannot overflow."""
     low = int(np.sum(counts & 0xFFFFFFFF, dtype=np.int64))
     return (int(np.sum(counts >> 32, dtype=np.int64)) << 32) + low
 
 
 def bounded_ranges(offsets: Integers, most: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges with offsets[last] − offsets[first] ≤ `most`; one entry may exceed it."""
+    """Yield ranges (first, last) with offsets[last] − offsets[first] ≤ `most`, or of one entry."""
     first, n = 0, offsets.size - 1
     while first < n:
         last = int(np.searchsorted(offsets, offsets[first] + most, side="right")) - 1
@@ -42,7 +42,7 @@ class Documents(AlignedWhenUnpickled):
     """Documents grouped by query."""
 
     offsets: Integers  # query q has the documents offsets[q] … offsets[q + 1]
-    rows: Integers | None  # row of X of each document; None for the order of the rows
+    rows: Integers | None  # row number in X of each document; None if documents are in row order
 
     @property
     def n_queries(self) -> int:
@@ -68,11 +68,11 @@ class Documents(AlignedWhenUnpickled):
     @overload
     def grouped(self, values: None) -> None: ...
     def grouped(self, values: NDArray[Any] | None) -> NDArray[Any] | None:
-        """Return an array in document order, given in row order."""
+        """Reorder an array from row order to document order."""
         return values if values is None or self.rows is None else values[self.rows]
 
     def by_row(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
-        """Return an array in row order, given in document order: the inverse of `grouped`."""
+        """Reorder an array from document order to row order: the inverse of `grouped`."""
         if self.rows is None:
             return values
         result = np.empty_like(values)
@@ -80,7 +80,7 @@ class Documents(AlignedWhenUnpickled):
         return result
 
     def keep(self, documents: Integers, query_of_document: Integers) -> "Documents":
-        """Return the given documents (ascending), without queries that become empty."""
+        """Return only the given documents (ascending), and drop queries that become empty."""
         sizes = np.diff(
             np.flatnonzero(np.diff(query_of_document, prepend=-1)), append=len(documents)
         )
@@ -94,8 +94,8 @@ class Queries(Documents):
 
     level: NDArray[np.int32]  # dense rank of each document's label within its query
     n_levels: NDArray[np.int32]  # number of distinct labels of each query
-    n_pairs: Integers  # number of pairs with different labels of each query
-    n_adjacent_pairs: Integers  # number of those pairs whose levels are adjacent
+    n_pairs: Integers  # for each query, the number of pairs with different labels
+    n_adjacent_pairs: Integers  # for each query, the number of pairs with adjacent levels
 
     @classmethod
     def from_labels(
@@ -105,7 +105,7 @@ class Queries(Documents):
         return cls(offsets, rows, *_core.rank_labels(labels, offsets, threads))
 
     def between(self, first: int, last: int, first_row: int = 0) -> "Queries":
-        """Return the queries from `first` to `last`, for a matrix that begins at `first_row`."""
+        """Return queries `first` … `last`; row numbers are relative to `first_row`."""
         begin, end = self.offsets[first], self.offsets[last]
         documents, queries = slice(begin, end), slice(first, last)
         return Queries(
@@ -125,7 +125,7 @@ def rank_labels(y: NDArray[Any], documents: Documents, threads: int) -> Queries:
 
 
 def weights_by_query(weights: ArrayLike | None, queries: Documents) -> Floats | None:
-    """Return one checked weight per query, given one per query or the same for its documents."""
+    """Return one weight per query, from weights per query or equal weights per document."""
     if weights is None:
         return None
     per_document = np.size(weights) == queries.n_documents != queries.n_queries
@@ -141,20 +141,20 @@ def weights_by_query(weights: ArrayLike | None, queries: Documents) -> Floats | 
         differs = np.flatnonzero(repeated != np.repeat(per_query, queries.sizes))
         raise ValueError(
             f"query_weight[{queries.row(differs[0])}] differs from the weight of another document "
-            "of its query; pass one weight per query, or the same for all documents."
+            "of the same query; pass one weight per query, or equal weights within a query."
         )
     return per_query
 
 
 class Grouping(NamedTuple):
-    """Documents by query, and the query ids in order of first appearance."""
+    """Documents grouped by query, and the query ids in order of first appearance."""
 
     documents: Documents
     query_ids: NDArray[Any]
 
 
 def group_rows(n: int, qid: ArrayLike | None, group: ArrayLike | None) -> Grouping:
-    """Return n rows grouped by `qid`, by `group` sizes, or as one query if neither is given.
+    """Group n rows by `qid`, by `group` sizes, or as one query if neither is given.
 
     With neither, many documents cause a warning, because qid was probably forgotten.
     """
@@ -227,7 +227,7 @@ def _check_ids(n: int, qid: ArrayLike) -> NDArray[Any]:
 
 
 def _from_list(ids: Sequence[Any]) -> NDArray[Any]:
-    """Return the ids as an array, of objects if NumPy would change their values."""
+    """Return ids as an array, with dtype object if NumPy would change their values."""
     types = set(map(type, ids))
     if len(types) <= 1 and tuple not in types:
         array = np.asarray(ids)
@@ -242,7 +242,7 @@ def _from_list(ids: Sequence[Any]) -> NDArray[Any]:
 
 
 def numbered(ids: Iterable[Any], number_of: dict[Any, int]) -> Integers:
-    """Return the number of each id in `number_of`, to which new ids are added."""
+    """Return the integer code of each id in the dict `number_of`; add new ids to it."""
     try:
         return np.array([number_of.setdefault(i, len(number_of)) for i in ids], dtype=np.int64)
     except TypeError as error:
@@ -250,7 +250,7 @@ def numbered(ids: Iterable[Any], number_of: dict[Any, int]) -> Integers:
 
 
 def _factorize(ids: NDArray[Any]) -> tuple[NDArray[Any], Integers]:
-    """Return the distinct ids by first appearance, and the position of each id among them."""
+    """Return the distinct ids in order of first appearance, and the code of each id."""
     if ids.dtype.kind == "O":
         number: dict[Any, int] = {}
         codes = numbered(ids.tolist(), number)

@@ -17,7 +17,7 @@ from marginrank._utils.types import Booleans, Floats, Integers
 from marginrank.data.queries import Documents, bounded_ranges
 from marginrank.data.ranking_data import RankingData
 
-BLOCK = 2**20  # entries of X that are scaled at a time, unless a query has more
+BLOCK = 2**20  # entries of X scaled at a time; a larger query is scaled as a whole
 METHODS = ("minmax", "standard", "rank")
 
 
@@ -57,7 +57,7 @@ def scale_by_query(X: Any, documents: Documents, method: str) -> Any:
 
 
 def _blocks(documents: Documents, n_entries: Integers) -> Iterator[tuple[Documents, Any]]:
-    """Yield runs of queries with about `BLOCK` entries, and their rows."""
+    """Yield ranges of consecutive queries with about `BLOCK` entries, and their rows."""
     until = np.concatenate([[0], np.cumsum(n_entries)])[documents.offsets]
     for first, last in bounded_ranges(until, BLOCK):
         begin, end = int(documents.offsets[first]), int(documents.offsets[last])
@@ -71,14 +71,14 @@ def _range(least: Floats, greatest: Floats) -> tuple[Floats, Floats]:
         width = greatest - least
     if not np.isfinite(width).all():
         raise ValueError(
-            "X has values of one feature and query that differ by more than float64 holds; divide "
+            "the range of a feature of X within a query overflows float64; divide "
             "the feature by a constant."
         )
     return least, width
 
 
 def _divided(values: Floats, by: Floats) -> Floats:
-    """Return values / by, with 0 / 0 = 0."""
+    """Divide two arrays, with 0 / 0 = 0."""
     return np.divide(values, by, out=np.zeros_like(values), where=by > 0)
 
 
@@ -110,7 +110,7 @@ def _ranks(X: Floats, queries: Documents) -> Floats:
 
 
 def _mean_places(begins: Booleans) -> Floats:
-    """Return the mean position of each entry's run of ties, along the first axis."""
+    """Return the mean rank (from 0) of equal values in each sorted column."""
     n = len(begins)
     places = np.arange(n).reshape(-1, *[1] * (begins.ndim - 1))
     first = np.maximum.accumulate(np.where(begins, places, 0), axis=0)
@@ -121,21 +121,21 @@ def _mean_places(begins: Booleans) -> Floats:
 
 
 def _as_shares(places: Floats, sizes: Integers) -> Floats:
-    """Return positions 0 … size − 1 scaled to [0, 1]; ½ for a single position."""
+    """Scale ranks 0 … size − 1 to [0, 1]; a single rank becomes ½."""
     result: Floats = np.where(sizes > 1, places / np.maximum(sizes - 1, 1), 0.5)
     return result
 
 
 @dataclass(frozen=True, eq=False)
 class _GroupedEntries:
-    """Entries sorted by query, feature and value; a group has one query and feature."""
+    """Sparse entries grouped by (query, feature), sorted by value within a group."""
 
     values: Floats
-    begins: Booleans  # whether an entry is the first of its group
-    starts: Integers  # first entry of each group
-    group: Integers  # group of each entry
-    size: Integers  # documents in the query of each group
-    n_absent: Integers  # documents without an entry, of each group
+    begins: Booleans  # whether each entry is the first of its group
+    starts: Integers  # index of each group's first entry
+    group: Integers  # group number of each entry
+    size: Integers  # number of documents of each group's query
+    n_absent: Integers  # number of documents of the query without an entry (zeros), per group
 
     @property
     def has_zero(self) -> Booleans:
@@ -179,7 +179,7 @@ def _places_of_entries(indptr: Any, rows: Any) -> Integers:
 def _sorted_entries(
     X: Any, places: Integers, queries: Documents, n_entries: Integers
 ) -> tuple[_GroupedEntries, Integers]:
-    """Return the entries of a block sorted, and their order."""
+    """Sort the entries of a block; return them and the permutation."""
     query = np.repeat(queries.query_of_document, n_entries)
     feature, values = X.indices[places], X.data[places].astype(np.float64)
     order = np.lexsort((values, feature, query))
@@ -193,7 +193,7 @@ def _sorted_entries(
     return _GroupedEntries(values, begins, starts, group, size, size - n_stored), order
 
 
-_Scaled = tuple[Floats, Floats]  # scaled entries, and the scaled zero of each group
+_Scaled = tuple[Floats, Floats]  # returns scaled entries, and the scaled zero per group
 
 
 def _minmax_entries(entries: _GroupedEntries) -> _Scaled:

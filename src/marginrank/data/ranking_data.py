@@ -143,7 +143,7 @@ class RankingData(AlignedWhenUnpickled):
 
     @classmethod
     def _from_parts(cls, parts: DataParts) -> Self:
-        """Return an instance with these attributes, which must be validated already."""
+        """Create an instance from attributes that are validated already."""
         self = cls.__new__(cls)
         vars(self).update(parts._asdict())
         return self
@@ -261,7 +261,7 @@ class RankingData(AlignedWhenUnpickled):
         depth: int = 100,
         unjudged: str = "irrelevant",
     ) -> Self:
-        """Return the documents that any of several runs retrieved, with features of each run.
+        """Create data from runs: all retrieved documents, with features from each run.
 
         Parameters
         ----------
@@ -383,7 +383,7 @@ class RankingData(AlignedWhenUnpickled):
 
     @property
     def qid(self) -> Integers:
-        """Number of each row's query, by first appearance."""
+        """Query of each row, numbered from 0 in order of first appearance."""
         return self.queries.by_row(self.queries.query_of_document)
 
     def __iter__(self) -> Iterator[Any]:
@@ -440,7 +440,7 @@ def as_ranking_data(
 
 
 def check_beside_data(what: str = "a RankingData", **given: Any) -> None:
-    """Raise ValueError if an argument is not None, because a RankingData or store has it."""
+    """Raise ValueError if an argument repeats what a RankingData or store already contains."""
     for name, value in given.items():
         if value is not None:
             raise ValueError(

@@ -34,7 +34,7 @@ class JudgedDocuments(NamedTuple):
     """
 
     query_ids: NDArray[Any]
-    query: Integers  # query of each document, an index of query_ids
+    query: Integers  # index in query_ids of each document's query
     document: NDArray[Any]
     y: Floats  # labels; 0 for documents without a judgment, and for negative labels
     is_judged: Booleans
@@ -130,7 +130,7 @@ class RetrievedFeatures(NamedTuple):
 def retrieved_features(
     runs: Mapping[str, Any], qrels: Any, depth: int, unjudged: str
 ) -> RetrievedFeatures:
-    """Return the documents in the first `depth` of any run, with features of each run."""
+    """Return documents with rank ≤ `depth` in any run, with three features per run."""
     if not runs:
         raise ValueError("runs is empty; pass at least one run, as in {'bm25': run}.")
     depth = check_integer("depth", depth, at_least=1)
@@ -153,9 +153,9 @@ def retrieved_features(
 
 
 def run_of(queries: NDArray[Any], documents: Sequence[str] | None, scores: ArrayLike) -> ByDocument:
-    """Return the scores of documents as a run."""
+    """Convert scores of documents to a run, {query: {document: score}}."""
     if documents is None:
-        raise ValueError("the data has no comments, which hold the ids of documents in a run.")
+        raise ValueError("the data has no document ids; pass them as comments=.")
     values = check_vector(scores, "scores", len(documents), "one score per document")
     run: ByDocument = {}
     for query, document, score in zip(queries, documents, values, strict=True):
@@ -170,7 +170,7 @@ def run_of(queries: NDArray[Any], documents: Sequence[str] | None, scores: Array
 
 
 class _Entries(NamedTuple):
-    """The values of a run or of qrels: one per query and document.
+    """The scores of a run, or the labels of qrels, as sorted arrays.
 
     Keys number queries and documents together, in the order of the rows of JudgedDocuments.
     """
@@ -200,7 +200,7 @@ class _Entries(NamedTuple):
         return self._replace(key=self.key[kept], value=self.value[kept])
 
     def at(self, keys: Integers) -> Floats:
-        """Return the value of each of the sorted keys, -inf where there is none."""
+        """Look up the values of sorted keys; -inf for keys that are absent."""
         values = np.full(keys.size, -np.inf)
         row = np.searchsorted(keys, self.key)
         found = np.append(keys, -1)[row] == self.key
@@ -213,7 +213,7 @@ def _documents(table: ByDocument) -> Iterator[str]:
 
 
 def _ranks(group: Integers) -> Integers:
-    """Return 1, 2, … within each range of equal numbers."""
+    """Return the rank 1, 2, … of each entry in its group, given sorted group numbers."""
     starts = np.flatnonzero(np.diff(group, prepend=-1))
     return np.arange(1, group.size + 1) - np.repeat(starts, np.diff(starts, append=group.size))
 

@@ -1,4 +1,4 @@
-"""Scores of retrieved documents, normalized query by query with the arithmetic of search engines.
+"""Normalization of scores within each query, with the exact formulas of search engines.
 
 A document that a signal did not retrieve always has the value 0. The table of engines, edge cases
 and sources is in docs/how_to/hybrid_search.md.
@@ -12,19 +12,19 @@ import numpy as np
 from marginrank._utils.types import Booleans, Floats, Integers
 
 LARGEST = 1e150
-FLOOR = 0.001  # OpenSearch's score for retrieved documents that would have 0 or less
+FLOOR = 0.001  # OpenSearch replaces normalized scores ≤ 0 of retrieved documents by this value
 
 
 class RetrievedScores(NamedTuple):
-    """One signal: documents in document order, see :mod:`marginrank.data.queries`."""
+    """The scores of one signal, in document order (see :mod:`marginrank.data.queries`)."""
 
     scores: Floats
-    ranks: Floats  # from 1; arbitrary for documents that the signal did not retrieve
+    ranks: Floats  # ranks from 1; arbitrary for documents that the signal did not retrieve
     retrieved: Booleans
     offsets: Integers  # query q has the documents offsets[q] … offsets[q + 1]
 
     def by_query(self, ufunc: np.ufunc, values: Floats, other: float) -> Floats:
-        """Return a reduction over the retrieved documents of each query, for each document."""
+        """Reduce over the retrieved documents of each query, and repeat it for each document."""
         reduced = ufunc.reduceat(np.where(self.retrieved, values, other), self.offsets[:-1])
         return np.repeat(reduced, np.diff(self.offsets))
 
@@ -35,7 +35,7 @@ class RetrievedScores(NamedTuple):
         )
 
     def mean_deviation(self) -> tuple[Floats, Floats]:
-        """Return mean and sample standard deviation; the deviation of one document is 0."""
+        """Return mean and sample standard deviation per query; the latter is 0 for one document."""
         count = self.by_query(np.add, np.ones(self.scores.size), 0.0)
         mean = self.by_query(np.add, self.scores, 0.0) / np.maximum(count, 1.0)
         squares = self.by_query(np.add, (self.scores - mean) ** 2, 0.0)
@@ -45,7 +45,7 @@ class RetrievedScores(NamedTuple):
 def normalize(signal: RetrievedScores, normalizer: str, rrf_constant: float) -> Floats:
     """Return the normalized score of each document; 0 for documents that were not retrieved.
 
-    Raises ValueError if the squares of scores may overflow.
+    Raise ValueError if the squares of scores may overflow.
     """
     largest = np.abs(signal.scores).max(initial=0.0)
     if largest > LARGEST:
@@ -64,14 +64,14 @@ def _minmax(signal: RetrievedScores, _: float) -> Floats:
 
 def _minmax_floor(signal: RetrievedScores, _: float) -> Floats:
     values = _minmax(signal, _)
-    return np.where(values == 0.0, FLOOR, values)  # OpenSearch lifts the lowest score only
+    return np.where(values == 0.0, FLOOR, values)  # OpenSearch replaces the lowest score only
 
 
 def _zscore(signal: RetrievedScores, _: float) -> Floats:
     low, high = signal.low_high()
     mean, deviation = signal.mean_deviation()
     z = (signal.scores - mean) / deviation
-    # OpenSearch gives the largest raw score to a score that equals the mean in single precision.
+    # If a score equals the mean in float32, OpenSearch returns the largest raw score.
     at_mean = signal.scores.astype(np.float32) == mean.astype(np.float32)
     z = np.where(deviation == 0.0, low, np.where(z <= 0.0, FLOOR, z))
     return np.where(at_mean, high, z)

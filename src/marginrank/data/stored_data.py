@@ -20,7 +20,7 @@ def open_stored(folder: Path, *, verify: bool = True) -> RankingData:
 
 
 def left_on_disk(data: RankingData) -> RankingData:
-    """Return data that were opened from a store, with X left on disk."""
+    """Return the RankingData of an opened store, with X on disk."""
     return RankingData._from_parts(data._parts()._replace(X=data.stored))
 
 

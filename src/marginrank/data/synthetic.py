@@ -22,9 +22,9 @@ from marginrank._utils.parameters import (
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.validation import check_float_dtype
 
-_BLOCK_ELEMENTS = 1 << 18  # large enough for fast loops, small compared with the peak memory
+_BLOCK_ELEMENTS = 1 << 18  # entries of X drawn at a time: few compared with all of X
 _FEATURES_PER_FACTOR = 10
-_MAX_FACTORS = 16  # limits the memory of the factors if there are very many features
+_MAX_FACTORS = 16  # bounds the memory of the factors if features are many
 _QUERY_OFFSET = 0.5
 _MAX_HEAVY_TAIL = 10.0  # expm1(10 * 7) * 1e3 is far below the largest float32: no overflow
 
@@ -156,7 +156,7 @@ class _Model:
     heavy_tail: float
 
     def draw_factors(self, rng: np.random.Generator, qid: Integers, dtype: Any) -> NDArray[Any]:
-        """Return random factors of the documents with these queries, plus the queries' offsets."""
+        """Draw the latent factors of documents, including the offsets of their queries."""
         factors = rng.standard_normal((qid.size, self.offset.shape[1]), dtype=dtype)
         factors *= math.sqrt(self.correlation)
         factors += self.offset[qid]
@@ -217,7 +217,7 @@ def _draw_presence(rng: np.random.Generator, n_features: int, density: float) ->
     # Below one: probability one would need infinitely many draws in _draw_sparse_block.
     ceiling = max(0.9, (1 + density) / 2)
     popularity = 1 / np.arange(1, n_features + 1)
-    # Candidate m has the m most popular features at the ceiling; take the first consistent one.
+    # Candidate m puts the m most popular features at the ceiling; the first consistent m is used.
     tail = np.cumsum(popularity[::-1])[::-1]
     c = (density * n_features - ceiling * np.arange(n_features)) / tail
     first = np.argmax(c * popularity <= ceiling)
@@ -285,7 +285,7 @@ def _blocks(n_rows: int, elements_per_row: int) -> Iterator[slice]:
 
 
 def _cut_into_levels(utility: Floats, n_levels: int) -> Floats:
-    # With a fixed ratio of 1/2, the top levels of many would be empty.
+    # With a fixed ratio of 1/2, the top levels would be empty if there are many levels.
     ratio = max(0.5, 0.05 ** (1 / max(1, n_levels - 1)))
     share = np.cumsum(ratio ** np.arange(n_levels))
     cuts = np.quantile(utility, share[:-1] / share[-1])

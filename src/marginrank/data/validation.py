@@ -1,4 +1,4 @@
-"""Validation of user input; error messages name the argument, the position and the fix."""
+"""Validation of user input; error messages contain the argument, the index and the fix."""
 
 import datetime
 import os
@@ -15,7 +15,7 @@ from marginrank._utils.parameters import ParameterError, given
 from marginrank._utils.types import Floats
 
 DATES = (np.datetime64, np.timedelta64, datetime.date, datetime.time, datetime.timedelta)
-EXACT_INTEGERS = 2**53  # float64 does not represent all larger integers
+EXACT_INTEGERS = 2**53  # largest integer up to which float64 represents all integers
 
 
 def columns_of(X: Any) -> list[str] | None:
@@ -25,7 +25,7 @@ def columns_of(X: Any) -> list[str] | None:
 
 
 def check_features(X: Any, *, missing: bool = False) -> Any:
-    """Return X in a form that the native kernels read, without a copy if it has that form.
+    """Validate X and convert it to the layout of the native kernels, if possible without a copy.
 
     Dense: float32 or float64 with contiguous rows. Sparse: CSR with sorted, unique indices. The
     caller checks for NaN. Other missing values, such as None, pandas.NA or masked entries, become
@@ -83,14 +83,14 @@ def _check_no_dates(X: Any) -> None:
 
 
 def from_device(values: Any) -> Any:
-    """Return a tensor on a GPU as an array, and any other value unchanged."""
+    """Copy a GPU tensor to a NumPy array; return any other value unchanged."""
     return values.cpu().numpy() if getattr(values, "is_cuda", False) else values
 
 
 def real_array(
     values: Any, name: str, wrong_type: type[Exception] = ValueError, *, missing: bool = False
 ) -> NDArray[Any]:
-    """Return `values` as an array of real numbers of any dtype, perhaps Python objects.
+    """Convert `values` to an array of real numbers, of any dtype including object.
 
     Missing values other than NaN become NaN with `missing` and otherwise raise ValueError.
     """
@@ -119,7 +119,7 @@ def real_array(
 
 
 def _unmasked(values: Any) -> NDArray[Any]:
-    """Return an array with NaN for masked entries; integers stay exact."""
+    """Replace masked entries by NaN; integers stay exact."""
     array = np.ma.getdata(values)
     array = array.astype(array.dtype if array.dtype.kind == "f" else object)
     array[np.ma.getmaskarray(values)] = np.nan
@@ -127,7 +127,7 @@ def _unmasked(values: Any) -> NDArray[Any]:
 
 
 def _with_nan(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array of objects with NaN for None, pandas.NA and the like."""
+    """Return a copy of an object array with NaN instead of None, pandas.NA or NaT."""
     gone = [
         not isinstance(value, (Real, str, bytes)) and is_missing(value)
         for value in array.ravel().tolist()
@@ -150,7 +150,7 @@ def _check_objects(array: NDArray[Any], name: str, columns: Any) -> None:
 
 
 def _column_of(at: int, shape: tuple[int, ...], columns: Any) -> str:
-    """Return the text that names the column of flat index `at`, as part of a message."""
+    """Return the end of an error message: ", in column …" of the entry with flat index `at`."""
     if len(shape) != 2:
         return ""
     column = at % shape[1]
@@ -170,7 +170,7 @@ def _place(name: str, index: Iterable[Any]) -> str:
 
 
 def check_exact(entries: NDArray[Any], place: Callable[[int], str]) -> None:
-    """Raise ValueError for integers that float64 would round, which are mostly ids."""
+    """Raise ValueError for integers that float64 would round; most of them are ids."""
     if entries.dtype.kind == "O":
         entries = np.array([v if isinstance(v, Integral) else 0 for v in entries], dtype=object)
     elif entries.dtype.kind not in "iu" or entries.size == 0:
@@ -208,7 +208,7 @@ def _check_sparse(X: Any) -> Any:
         X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
     if not _is_canonical(X):
         X = X.copy() if X is original else X
-        X.has_sorted_indices = X.has_canonical_format = False  # its flags may be wrong
+        X.has_sorted_indices = X.has_canonical_format = False  # flags may be wrong
         X.sum_duplicates()
     return _with_plain_parts(X)
 
@@ -256,7 +256,7 @@ def check_not_empty(shape: tuple[int, ...]) -> None:
 
 
 def as_matrix(X: Any) -> _core.Matrix:
-    """Return X, which must be validated already, as a matrix of the native kernels."""
+    """Convert validated X to a matrix of the native kernels."""
     if sp.issparse(X):
         return _core.Matrix.csr(X.data, X.indices, X.indptr, X.shape[1])
     return _core.Matrix.dense(X)
@@ -307,7 +307,7 @@ def check_vector(values: ArrayLike, name: str, n: int, meaning: str) -> Floats:
     bad = np.flatnonzero(~np.isfinite(array))
     if bad.size:
         what = "NaN" if np.isnan(array[bad[0]]) else "infinity (inf)"
-        raise ValueError(f"{name}[{bad[0]}] is {what}; drop or replace it, {meaning}.")
+        raise ValueError(f"{name}[{bad[0]}] is {what}; drop or replace it.")
     return _plain(array)
 
 
@@ -335,7 +335,7 @@ def check_weights(values: ArrayLike, name: str, n: int, meaning: str) -> Floats:
 
 
 def check_exact_labels(y: Any, n: int) -> NDArray[Any]:
-    """Return n finite labels: float64, or integers if float64 would round them.
+    """Validate n labels; return float64, or integers if float64 would round them.
 
     Integers are int64 or uint64, or Python integers if these do not hold all values.
     """
@@ -360,7 +360,7 @@ def check_exact_labels(y: Any, n: int) -> NDArray[Any]:
 
 
 def in_order(labels: NDArray[Any]) -> Floats:
-    """Return validated labels as float64 of the same order; integers become their ranks."""
+    """Convert validated labels to float64 without changing their order; integers become ranks."""
     if labels.dtype == np.float64:
         return labels
     return np.unique(labels, return_inverse=True)[1].astype(np.float64)
@@ -401,4 +401,4 @@ def check_texts(values: Sequence[str] | None, name: str, n: int, meaning: str) -
     for k, value in enumerate(values):
         if not isinstance(value, str):
             raise ValueError(f"{name}[{k}] is {value!r}, not a string; convert it with str.")
-    return [str(value) for value in values]  # numpy.str_ becomes str
+    return [str(value) for value in values]  # converts numpy.str_ to str

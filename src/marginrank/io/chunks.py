@@ -88,7 +88,7 @@ def iter_letor(
         layout=layout,
         dtype=dtype,
     )
-    begin()  # raises for bad options before the first chunk is requested
+    begin()  # raise errors for bad options now, not when the first chunk is requested
     sources = as_list(source)
     take = _chunk_taker(name_all(sources), layout, threads)
     blocks = parsed_blocks(sources, begin, take, chunk_documents, threads)
@@ -108,14 +108,17 @@ def parsed_blocks(
     has_qid: bool | None = None  # whether lines of earlier blocks have a qid
     for source in sources:
         reader.begin_source()
-        earlier, current = 0, 0  # lines of this source, by earlier readers and the current one
+        earlier, current = 0, 0  # lines of this source in earlier blocks, and in the current block
         for text, first, last in texts_of(source, progress):
             feed(reader, source_name(source), text, first, last, threads, earlier)
             n_documents, _, _, with_qid = reader.shape()
             if has_qid not in (None, with_qid) and n_documents > 0:
                 line = earlier + current + _line_of_document(text, first)
                 what = "a qid:, but others have none" if with_qid else "no qid:, but others have"
-                raise ValueError(f"{source_name(source)}:{line}:1: this line has {what}.")
+                raise ValueError(
+                    f"{source_name(source)}:{line}:1: this line has {what}; "
+                    "write qid: on all lines or none."
+                )
             current += text.count(b"\n", first, last)
             if n_documents < block_documents:
                 continue
@@ -124,7 +127,7 @@ def parsed_blocks(
             reader, n_blocks = begin(), n_blocks + 1
             earlier, current = earlier + current, 0
             yield block
-            del block  # frees memory before the next block is made
+            del block  # free the block's memory before the next block is parsed
     if n_blocks == 0 or reader.shape()[0] > 0:
         yield take(reader)
 
@@ -136,7 +139,7 @@ def _line_of_document(text: bytes, first: int) -> int:
 
 
 def _chunk_taker(name: str, layout: str, threads: int) -> Callable[[_core.LetorReader], LetorText]:
-    """Return a function from a reader to its LetorText; its first call determines the layout."""
+    """Return a function that converts a reader to LetorText; its first call sets the layout."""
 
     def take(reader: _core.LetorReader) -> LetorText:
         nonlocal layout
@@ -152,7 +155,7 @@ def _chunk_taker(name: str, layout: str, threads: int) -> Callable[[_core.LetorR
 def _whole_queries(
     blocks: Iterator[LetorText], chunk_documents: int, n_jobs: int | None
 ) -> Iterator[RankingData]:
-    """Yield chunks of whole queries; the rest of a block begins the next chunk."""
+    """Yield chunks of whole queries; an incomplete last query moves to the next chunk."""
     seen: set[str] = set()
     rest: LetorText | None = None
     for block in blocks:
@@ -197,10 +200,10 @@ def _chunk(
 def _join(above: LetorText, below: LetorText) -> LetorText:
     both = (above, below)
     qids = [np.asarray(text.qid) for text in both]
-    if qids[0].dtype != qids[1].dtype:  # ids of a block are integers only if all of them are
+    if qids[0].dtype != qids[1].dtype:  # a block has integer ids only if all its ids are integers
         qids = [np.array([str(i) for i in ids], dtype=object) for ids in qids]
     cost = None
-    if above.cost is not None or below.cost is not None:  # a block without costs has costs of 1
+    if above.cost is not None or below.cost is not None:  # documents without a cost have cost 1
         cost = np.concatenate([np.ones(t.y.size) if t.cost is None else t.cost for t in both])
     y = np.concatenate([above.y, below.y])
     return LetorText(_stack(above.X, below.X), y, np.concatenate(qids), None, None, cost)
@@ -219,7 +222,7 @@ def _stack(above: Any, below: Any) -> Any:
 
 
 class ChunkSource:
-    """LETOR text or a store that can be read in chunks repeatedly, with options of iter_letor."""
+    """LETOR text or a store, read in chunks by each pass; options are as in iter_letor."""
 
     def __init__(
         self, source: Path | Sequence[Path], *, chunk_documents: int, **reading: Any
@@ -236,7 +239,7 @@ class ChunkSource:
         self.is_text = len(sources) > 1 or not os.path.isdir(str(sources[0]))
         self.feature_names: list[str] | None = None
         if self.is_text:
-            iter_letor(sources, **self._reading)  # checks the options
+            iter_letor(sources, **self._reading)  # validates the options
         else:
             self._data = open_if_it_fits(sources[0])  # type: ignore[arg-type]
             self.feature_names = self._data.feature_names

@@ -31,10 +31,10 @@ from marginrank.io.text_sources import (
 )
 
 MOST_FEATURES = 2**31 - 1
-MOST_DIGITS = 18  # digits of a group size in text
+MOST_DIGITS = 18  # most digits of a group size in text
 LAYOUTS = ("auto", "dense", "csr")
-BLOCK = 1 << 18  # entries whose digits are checked at a time: they stay in cache
-DIGITS = (6, 7, 8, 9)  # float32 keeps any 6 digits, and 9 digits identify each float32
+BLOCK = 1 << 18  # entries checked at a time, which fit in the cache
+DIGITS = (6, 7, 8, 9)  # float32 keeps all decimals of 6 digits; 9 digits identify each float32
 
 
 def load_letor(
@@ -172,7 +172,7 @@ def new_reader(
     comments: bool = False,
     allow_nan: bool = False,
 ) -> _core.LetorReader:
-    """Return a native parser with options of :func:`load_letor`, which are validated."""
+    """Validate options of :func:`load_letor`, and return a native parser with these."""
     float64 = check_float_dtype(dtype) == np.float64
     if n_features is not None:
         check_integer("n_features", n_features, at_least=1, at_most=MOST_FEATURES)
@@ -209,7 +209,7 @@ def feed(
 
 
 def _with_mentions(what: str) -> tuple[str | Mention, ...]:
-    """Return a message of the native parser, split around the parameter that it mentions.
+    """Split a message of the native parser around the parameter that it mentions.
 
     Parameters are separate words in the message, so quoted text is never mistaken for a parameter.
     """
@@ -229,7 +229,7 @@ def assemble(
     group: ArrayLike | Path | None,
     threads: int,
 ) -> LetorText:
-    """Return the documents that a reader has parsed, as LetorText."""
+    """Return all documents that a native parser has parsed, as LetorText."""
     check_documents(reader, name, group is not None)
     labels, lengths, ids, texts = reader.documents()
     n_rows, n_columns, n_entries, has_qid = reader.shape()
@@ -271,7 +271,7 @@ def _features(
 
 
 def sparse_features(reader: _core.LetorReader) -> Any:
-    """Return the features that a reader has parsed, as CSR."""
+    """Return all features that a native parser has parsed, as CSR."""
     n_rows, n_columns, *_ = reader.shape()
     values, columns, indptr = reader.csr()
     used = int(indptr[-1])
@@ -314,7 +314,10 @@ def read_all_sizes(path: Path, name: str, n_documents: int) -> Integers:
             if not text:
                 continue
             if not text.isdecimal() or len(text) > MOST_DIGITS or int(text) < 1:
-                raise ValueError(f"{path}:{number}:1: {text[:40]!r} is not a group size.")
+                raise ValueError(
+                    f"{path}:{number}:1: {text[:40]!r} is not a group size; write one integer per "
+                    "line."
+                )
             sizes.append(int(text))
     if sum(sizes) != n_documents:
         raise ValueError(
@@ -389,19 +392,19 @@ def _formatted(data: RankingData, first_index: int) -> Iterator[bytes]:
 
 
 def narrowed(X: Any) -> Any:
-    """Return float64 features as float32 if no digit is lost, else unchanged."""
+    """Convert float64 features to float32 if that loses no digit; else return them unchanged."""
     entries = X.data if hasattr(X, "nnz") else X.reshape(-1)
     return X.astype(np.float32) if float32_holds_all(entries) else X
 
 
 def float32_holds_all(values: Floats) -> bool:
-    """Return :func:`float32_holds` of an array of any size, in little memory."""
+    """Return :func:`float32_holds` for a large array, computed in blocks to save memory."""
     firsts = range(0, values.size, BLOCK)
     return all(float32_holds(values[first : first + BLOCK]) for first in firsts)
 
 
 def float32_holds(values: Floats) -> bool:
-    """Return True if the shortest decimals of the nearest float32 numbers equal the values.
+    """Return True if converting to float32 and printing the shortest decimals loses no digit.
 
     float32 holds 0.1 in this sense, but not 123456789.
     """
@@ -423,7 +426,9 @@ def float32_holds(values: Floats) -> bool:
 def _rounded(values: Floats, digits: int) -> Floats:
     """Return non-zero `values` rounded to a number of significant digits."""
     places = digits - 1 - np.floor(np.log10(np.abs(values)))
-    scale = 10.0 ** np.abs(places)  # exact up to 10²²; beyond, digits may wrongly seem lost
+    scale = 10.0 ** np.abs(
+        places
+    )  # exact up to 10²²; beyond, the result may be False although no digit is lost
     tall = places < 0
     whole = np.rint(np.where(tall, values / scale, values * scale))
     rounded: Floats = np.where(tall, whole * scale, whole / scale)

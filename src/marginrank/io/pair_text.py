@@ -9,7 +9,7 @@ from marginrank._utils.types import Floats
 from marginrank.data.pair_lists import PairList
 from marginrank.io.text_sources import Source, printable, source_name, texts_of
 
-# Patterns of lines; possessive, because there is only one way to match them.
+# Patterns of lines, with possessive quantifiers: backtracking could not find another match.
 _GAP = rb"(?:[ \t]*+,[ \t]*+|[ \t]++)"
 _ROW = rb"\d{1,15}+"
 _WEIGHT = rb"\+?+(?:\d++\.?+\d*+|\.\d++)(?:[eE][+-]?+\d++)?+"
@@ -86,7 +86,7 @@ def _columns(line: bytes) -> list[bytes]:
 
 
 def _parse(lines: bytes, width: int) -> Floats | None:
-    """Return the numbers of all lines, one row per line; None if a line is malformed."""
+    """Parse lines to an array with one row per line; return None if a line is malformed."""
     match = LINES[width].match(lines)
     if match is None or match.end() < len(lines):
         return None

@@ -49,10 +49,10 @@ from marginrank.io.letor import (
 from marginrank.io.table_files import read_batches
 from marginrank.io.text_sources import Progress, Source, as_list, name_all
 
-SPILLED = "spilled"  # folder inside the store for data that are not yet in order
+SPILLED = "spilled"  # subfolder of the store for documents in input order
 WEIGHTS = ("sample_weight", "query_weight")
-AT_A_TIME = 1 << 18  # documents that are counted and ranked at a time
-DOCUMENT_BYTES = 64  # upper bound for labels, levels and offsets, without features and comments
+AT_A_TIME = 1 << 18  # documents processed at a time
+DOCUMENT_BYTES = 64  # bytes: upper bound for labels, levels and offsets
 
 
 class DocumentBlock(NamedTuple):
@@ -61,7 +61,7 @@ class DocumentBlock(NamedTuple):
     All blocks of a data set have the same types of fields. Only costs may be absent from some.
     """
 
-    X: Any  # array or CSR; columns that a CSR block lacks are zeros
+    X: Any  # array or CSR; a CSR block may have fewer columns, the rest are zeros
     y: NDArray[Any]
     qid: NDArray[Any] | None = None
     sample_weight: NDArray[Any] | None = None
@@ -70,7 +70,7 @@ class DocumentBlock(NamedTuple):
     position: NDArray[Any] | None = None
     comments: list[str] | None = None
     feature_names: list[str] | None = None
-    n_given: int | None = None  # entries in the source with zeros; None for the entries of X
+    n_given: int | None = None  # entries in the source, including zeros; None: as in X
 
 
 class StoreSummary(NamedTuple):
@@ -120,7 +120,7 @@ def table_blocks(
 
     def make(X: Any, y: Any, ids: Any, *, n_jobs: int | None, **others: Any) -> DocumentBlock:
         if not np.isfinite(X).all():
-            raise ValueError("X is not finite.")  # from_frame names the column and the row
+            raise ValueError("X is not finite.")  # from_frame adds column and row
         return DocumentBlock(X, y, ids, **others)
 
     first_row = 0
@@ -157,7 +157,7 @@ def build_store(
             spill = _Spill(arrays, narrow)
             for block in blocks:
                 spill.add(block)
-                del block  # frees memory before the next block is made
+                del block  # free the block's memory before the next block is read
             data = spill.data(group, layout, of_text)
             _check_disk_space(data, temporary)
             write_parts(data, temporary, packed=True, grouped=True)
@@ -179,7 +179,7 @@ class SpilledArrays:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stack.close()  # maps of the files stay valid
+        self._stack.close()  # arrays that map the files stay valid
 
     def __contains__(self, name: str) -> bool:
         return name in self._files
@@ -219,8 +219,10 @@ class _Spill:
 
     def __init__(self, arrays: SpilledArrays, narrow: bool) -> None:
         self._arrays = arrays
-        self._narrow = narrow  # True as long as float32 holds every digit
-        self._number_of: dict[Any, int] = {}  # number of each query id, by first appearance
+        self._narrow = narrow  # True while float32 holds all digits
+        self._number_of: dict[
+            Any, int
+        ] = {}  # integer code of each query id, in order of first appearance
         self._ids_dtype: np.dtype[Any] = np.dtype(np.int64)
         self._feature_names: list[str] | None = None
         self._n_rows = 0
@@ -342,7 +344,7 @@ class _Spill:
         return Grouping(Documents(offsets, rows), ids)
 
     def _ranked(self, y: NDArray[Any], documents: Documents) -> Queries:
-        """Return the Queries of labels y, computed for few queries at a time."""
+        """Return the Queries of labels y, computed in blocks of queries to save memory."""
         by_query = []
         for _, _, ranked in ranked_ranges(y, documents, AT_A_TIME, effective_threads(None)):
             self._arrays.append("level", ranked.level)

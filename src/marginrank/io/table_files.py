@@ -23,7 +23,7 @@ Path = str | os.PathLike[str]
 ROW_GROUP = 1 << 24  # entries of X written at a time
 BATCH = 1 << 21  # entries read at a time
 BUFFER = 1 << 16  # bytes of a column in the file that are read at a time
-COLUMN_BYTES = 1000  # least overhead of a column
+COLUMN_BYTES = 1000  # smallest overhead of a column
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 ENDINGS = (".parquet", *DELIMITERS)
 ONLY_READ = (".feather", ".jsonl")
@@ -67,7 +67,9 @@ def read_batches(path: Path) -> Iterator[Any]:
         schema = file.schema_arrow
         empty = True
         n_rows = max(BATCH // max(len(schema.names), 1), 1)
-        for batch in file.iter_batches(n_rows, use_threads=False):  # every thread would take memory
+        for batch in file.iter_batches(
+            n_rows, use_threads=False
+        ):  # each further thread would take memory
             empty = False
             yield arrow.Table.from_batches([batch])
         if empty:
@@ -133,7 +135,7 @@ def write_frame(
         if count > 1:
             raise ValueError(f"Two columns would be called {name!r}; rename one of them.")
     tables = _tables(data, names, label=label, qid=qid, comments=comments)
-    first = next(tables)  # raises errors before the file is created
+    first = next(tables)  # raise errors before the file is created
     with atomic_write(path) as file, _writer(ending, file, first.schema, names) as writer:
         for table in chain([first], tables):
             writer.write(table)
@@ -150,7 +152,7 @@ def _weights(data: RankingData) -> dict[str, Floats]:
 
 def _writer(ending: str, file: IO[bytes], schema: Any, features: list[str]) -> Any:
     if ending == ".parquet":
-        # Dictionary encoding of a feature is slow, and larger than its values.
+        # Dictionary encoding is slow for features, and takes more bytes than their values.
         repeated = [name for name in schema.names if name not in set(features)]
         parquet = require("pyarrow.parquet", "frames")
         return parquet.ParquetWriter(file, schema, use_dictionary=repeated)

@@ -20,12 +20,12 @@ Progress = Callable[[int, int], None]
 
 CHUNK = 1 << 24  # bytes of text parsed at a time
 BOM = b"\xef\xbb\xbf"
-INPUT = 1 << 16  # bytes read at a time, which Zstandard decompresses at once
-DAMAGED = (EOFError, zlib.error, lzma.LZMAError, OSError)  # bz2 raises a bare OSError
+INPUT = 1 << 16  # compressed bytes that Zstandard gets at a time
+DAMAGED = (EOFError, zlib.error, lzma.LZMAError, OSError)  # OSError is for bz2
 
 
 def as_list(source: Source | Sequence[Source]) -> list[Source]:
-    """Return a source, or several, as a list."""
+    """Return a source, or a list of sources, as a list."""
     sources: list[Any] = list(source) if isinstance(source, (list, tuple)) else [source]
     if not sources:
         raise ValueError("source is an empty list; pass at least one file.")
@@ -46,7 +46,7 @@ def source_name(source: Source) -> str:
 
 
 def numbered_lines(source: Source, progress: Progress | None) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a source, without their ends, and their numbers from 1.
+    """Yield (number, line) for the lines of a source, numbered from 1, without line ends.
 
     A line of more than two chunks raises ValueError, so memory is bounded for any source.
     """
@@ -65,7 +65,7 @@ def texts_of(
     Raise ValueError for a line that is longer than `longest` bytes by a chunk.
     """
     with ExitStack() as stack:
-        total = 0  # bytes of a regular file
+        total = 0  # size of a regular file, else 0
         if source == "-":
             raw: IO[bytes] = sys.stdin.buffer
             stream: Any = raw
@@ -99,7 +99,7 @@ def _whole_lines(
     stream: IO[bytes], ahead: bool, longest: int | None, name: str
 ) -> Iterator[tuple[bytes, int, int]]:
     """Yield (text, first, last) with whole lines text[first:last], without copying the chunks."""
-    unended: list[bytes] = []  # parts of an incomplete line
+    unended: list[bytes] = []  # chunks of a line whose end has not been read yet
     begins = True
     for chunk in _chunks(stream, ahead):
         first = len(BOM) if begins and chunk.startswith(BOM) else 0
@@ -115,7 +115,9 @@ def _whole_lines(
         if last < len(chunk):
             unended.append(chunk[max(first, last) :])
             if longest is not None and sum(map(len, unended)) > longest:
-                raise ValueError(f"{name}: a line is longer than {longest >> 20} MiB.")
+                raise ValueError(
+                    f"{name}: a line is longer than {longest >> 20} MiB; check the format."
+                )
     if unended:
         line = b"".join(unended)
         yield line, 0, len(line)
@@ -158,9 +160,11 @@ def _undamaged(name: str) -> Iterator[None]:
     try:
         yield
     except DAMAGED as error:
-        if getattr(error, "errno", None) is not None:  # an error of the disk
+        if getattr(error, "errno", None) is not None:  # the disk failed; the file is not damaged
             raise
-        raise ValueError(f"{name}: the compressed file is damaged or cut off.") from error
+        raise ValueError(
+            f"{name}: the compressed file is damaged or truncated; create it again."
+        ) from error
 
 
 def _ending(path: str) -> str:

@@ -154,7 +154,7 @@ def dump_run(run: ByDocument, path: Path, *, tag: str = "marginrank") -> None:
 def _load(
     source: Source, name: str, columns: str, parse: Callable[[list[str]], tuple[str, str, float]]
 ) -> ByDocument | None:
-    """Return scores or labels by query and document from TREC text; None if it is JSON."""
+    """Parse TREC text to {query: {document: number}}; return None if the file is JSON."""
     result: ByDocument = {}
     width = len(columns.split())
     for number, line in enumerate(_lines(source), 1):

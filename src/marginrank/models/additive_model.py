@@ -22,7 +22,7 @@ from marginrank.data.validation import check_features, columns_of
 from marginrank.models.features import Reason, check_rows, reasons_by_feature, require_features
 from marginrank.models.fit_report import FitReport
 
-DRAWS = 200  # bootstrap samples of queries, for standard errors
+DRAWS = 200  # number of bootstrap samples of queries for standard errors
 
 
 class Curve(NamedTuple):
@@ -154,7 +154,7 @@ class AdditiveModel:
 
 
 def curves_of(knots: Knots, values: Floats) -> list[Curve]:
-    """Return one Curve per feature; `values` has one entry per column of the knots."""
+    """Return one Curve per feature, from the values at all knots."""
     of_feature = [values[knots.columns(k)] for k in range(knots.n_features)]
     return [
         Curve(knots.of(k).copy(), at[1:].copy(), float(at[0]), bool(knots.categorical[k]))
@@ -194,14 +194,14 @@ def interaction_scores(interactions: Sequence[Interaction], X: Any, threads: int
 
 
 def contributions(curves: list[Curve], X: Any, interactions: Sequence[Interaction] = ()) -> Floats:
-    """Return the terms of each row's score, one column per curve, then one per interaction."""
-    check_no_infinity(X)  # checked here, where errors can name the column
+    """Return the contributions to each row's score: one column per curve, then per interaction."""
+    check_no_infinity(X)  # check here, because errors can name the column
     columns = [scores([curve], X[:, [k]], 1) for k, curve in enumerate(curves)]
     return np.stack([*columns, *(interaction_scores([one], X, 1) for one in interactions)], axis=1)
 
 
 class Importance(NamedTuple):
-    """Importance of each feature, then of each interaction: how much it varies within queries."""
+    """Importances of features, then of interactions: standard deviations within queries."""
 
     spread: Floats  # within-query standard deviation of each curve and interaction
     error: Floats  # standard error of the importance, from a bootstrap over queries

@@ -47,7 +47,7 @@ def require_features(X: Any, n_features: int | None) -> None:
 def check_rows(
     preferred: Any, other: Any, n_features: int, names: Sequence[str] | None, missing: bool = True
 ) -> NDArray[Any]:
-    """Return a validated matrix whose two rows are the documents; `missing` allows NaN."""
+    """Validate two documents and return them as the rows of a matrix; `missing` allows NaN."""
     rows = []
     for what, document in (("preferred", preferred), ("other", other)):
         values = document.toarray() if sp.issparse(document) else document
@@ -73,7 +73,7 @@ def reasons_by_feature(
 
 
 def largest_reasons(reasons: Sequence[Reason], top: int) -> tuple[list[Reason], int, float]:
-    """Return the largest contributions, the number of others that are not zero, and their sum."""
+    """Return the largest contributions, and the number and sum of the other nonzero ones."""
     used = sorted((r for r in reasons if r.difference), key=lambda r: -abs(r.difference))
     others = used[top:]
     return used[:top], len(others), math.fsum(reason.difference for reason in others)
@@ -98,5 +98,5 @@ def _labels_of(document: Any) -> list[str] | None:
     if hasattr(document, "columns"):
         return columns_of(document)
     index = getattr(document, "index", None)
-    labels = [] if index is None or callable(index) else list(index)  # lists have a method
+    labels = [] if index is None or callable(index) else list(index)  # list.index is a method
     return labels if labels and all(isinstance(label, str) for label in labels) else None

@@ -1,4 +1,4 @@
-"""FitReport, the result of a fit of any learner; its history, warnings and log lines."""
+"""FitReport, the record of a fit: result, history, warnings and log lines."""
 
 import math
 from dataclasses import dataclass, field
@@ -63,7 +63,7 @@ class Iteration(NamedTuple):
     fraction: float
 
     def times(self, factor: float) -> "Iteration":
-        """Return the iteration for the objective multiplied by a factor."""
+        """Return the iteration with F, its bounds and gradient multiplied by a factor."""
         scaled = ("objective", "gap", "estimate", "gradient_norm")
         return self._replace(**{name: factor * getattr(self, name) for name in scaled})
 
@@ -162,7 +162,7 @@ def report_of(model: Any) -> FitReport:
 
 
 class Closeness(Protocol):
-    """The result of a fit or a solver, with its distance to the optimum; see FitReport."""
+    """Interface of results with a distance to the optimum; FitReport implements it."""
 
     @property
     def objective(self) -> float:

@@ -68,7 +68,7 @@ def foreign_scores(model: Any, X: Any) -> Floats:
     require_features(X, _n_features(model))
     try:
         with warnings.catch_warnings():
-            # LightGBM's estimators cause it even if fitted to arrays.
+            # LightGBM's estimators cause this warning even if they were fitted to arrays.
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             scores = _raw_scores(model, X)
     except TypeError as error:
@@ -153,14 +153,14 @@ def _booster_of(model: Any) -> Any:
     model = getattr(model, "booster_", model)
     if not (_is_booster(model, "lightgbm") or _is_booster(model, "xgboost")):
         raise ValueError(
-            f"{type(model).__name__} is not a model of LightGBM or XGBoost; models of marginrank "
-            "have the method explain, and as_linear_model makes one of a linear model."
+            f"{type(model).__name__} is not a model of LightGBM or XGBoost; for other "
+            "linear models, call explain of a ranker of marginrank or of as_linear_model(model)."
         )
     return model
 
 
 def _names_of(booster: Any) -> list[str] | None:
-    """Return the names of the features, or None if the library made them up."""
+    """Return the feature names, or None if they are defaults of the library."""
     if _is_booster(booster, "xgboost"):
         return booster.feature_names  # type: ignore[no-any-return]
     names: list[str] = booster.feature_name()
@@ -168,7 +168,7 @@ def _names_of(booster: Any) -> list[str] | None:
 
 
 def _contributions(booster: Any, row: Any) -> Floats:
-    """Return the contribution of each feature to the raw score of a row, and the constant."""
+    """Return the contribution of each feature to a row's raw score, then the constant."""
     if _is_booster(booster, "xgboost"):
         rows = sys.modules["xgboost"].DMatrix(row)
         found = booster.predict(
@@ -195,7 +195,7 @@ def _n_features(model: Any) -> int | None:
 
 
 def _is_booster(model: Any, library: str) -> bool:
-    module = sys.modules.get(library)  # a library with a fitted model is imported already
+    module = sys.modules.get(library)  # the library of a fitted model is imported already
     return module is not None and isinstance(model, module.Booster)
 
 

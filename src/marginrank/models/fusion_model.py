@@ -19,7 +19,7 @@ from marginrank.data.score_normalization import NORMALIZERS, RetrievedScores, no
 from marginrank.models.json_fields import NOT_SAVED, Fields, format_to_json, parameters_to_json
 
 FORMAT = "marginrank-fusion-model"
-RRF_CONSTANT = 60.0  # as in the paper, Elasticsearch and OpenSearch
+RRF_CONSTANT = 60.0  # the default of Elasticsearch and OpenSearch
 SUM_TOLERANCE = 1e-6
 # A feature of a query by name, for each query: {"q1": {"length": 3}}.
 QueryFeatures = Mapping[str, Mapping[str, float]]
@@ -34,10 +34,10 @@ class QueryFeature(NamedTuple):
     name: str
     low: float
     high: float
-    changes: tuple[float, ...]  # one per signal
+    changes: tuple[float, ...]  # one change per signal
 
     def positions(self, values: Floats) -> Floats:
-        """Return z of each value."""
+        """Return z = (value − low) / (high − low), clipped to 0 … 1, of each value."""
         return np.clip((values - self.low) / (self.high - self.low), 0.0, 1.0)
 
 
@@ -86,7 +86,7 @@ class FusionModel:
     kind: ClassVar[str] = "marginrank FusionRanker"  # library and estimator
 
     def __post_init__(self) -> None:
-        """Raise ValueError unless the fields are consistent."""
+        """Raise ValueError if the fields contradict each other."""
         object.__setattr__(self, "signals", tuple(self.signals))
         object.__setattr__(self, "weights", np.array(self.weights, dtype=np.float64))
         if not self.signals or len(set(self.signals)) < len(self.signals):
@@ -218,7 +218,7 @@ def query_feature_values(
 
 
 def write(model: FusionModel, path: str | os.PathLike[str]) -> None:
-    """Write a model as JSON, one field per line; raise ValueError if it could not be read back."""
+    """Write a model as JSON, one field per line; raise ValueError if the file would be invalid."""
     content = {
         **format_to_json(FORMAT),
         "parameters": parameters_to_json(model.parameters),
@@ -245,7 +245,7 @@ def is_fusion_model(path: str) -> bool:
 
 
 def read(path: str) -> FusionModel:
-    """Read a model; nothing in it is ever executed."""
+    """Read a fusion model from JSON."""
     with open(path, "rb") as file:
         return _parse(Fields.parsed(path, file.read(), FORMAT, "fusion"))
 

@@ -1,4 +1,4 @@
-"""The JSON fields that all kinds of model files share, see ``docs/reference/formats.md``."""
+"""Reading and writing of the JSON fields that all model files share."""
 
 import json
 import math
@@ -16,7 +16,7 @@ from marginrank.models.stored_parameters import check_stored
 from marginrank.models.text_formats import shorten
 
 VERSION = 1
-NON_FINITE = ("Infinity", "-Infinity", "NaN")  # written as strings, because JSON lacks them
+NON_FINITE = ("Infinity", "-Infinity", "NaN")  # numbers that JSON lacks, written as strings
 DAMAGED = "{path} is damaged: {what}; restore it from a copy or save the model again."
 NOT_SAVED = "the model cannot be saved: {what}; correct it or fit the model again."
 
@@ -85,7 +85,7 @@ class Fields:
         return cls(path, fields)
 
     def inside(self, fields: dict[str, Any], place: str = "") -> "Fields":
-        """Return the fields of a nested object; `place` is its position in error messages."""
+        """Return the fields of a nested object; `place` is its location for error messages."""
         return Fields(self.path, fields, self._error, place)
 
     def damaged(self, what: str) -> ValueError:
@@ -226,7 +226,7 @@ def history_to_json(
 
 
 def parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters for a file; a function becomes its name, and a random generator None."""
+    """Convert parameters to JSON; a function becomes its name, a random generator None."""
     return {name: _encode_parameter(name, value) for name, value in parameters.items()}
 
 
@@ -255,7 +255,7 @@ def encode(value: Any) -> Any:
         return json.dumps(value)
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    array = np.asarray(value)  # also from a NumPy scalar or a data frame
+    array = np.asarray(value)  # an array, a NumPy scalar or a data frame
     if array.dtype.kind not in "biuf":
         raise TypeError(f"a {type(value).__name__} cannot be written to JSON")
     return encode(array.tolist())

@@ -30,7 +30,7 @@ COUNTS = ("n_iter", "n_pairs", "t")
 
 
 def write(model: LinearModel | AdditiveModel, path: str | os.PathLike[str]) -> None:
-    """Write a model as JSON, one field per line; raise ValueError if it could not be read back."""
+    """Write a model as JSON, one field per line; raise ValueError if the file would be invalid."""
     if isinstance(model, AdditiveModel):
         content = _additive_to_json(model)
         _read_additive(Fields("", content, NOT_SAVED))

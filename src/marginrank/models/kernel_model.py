@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from marginrank.models.kernels import Kernel, Landmarks
 
 FORMAT = "marginrank-kernel-model"
-HEADER = "marginrank"  # the array that identifies these files among .npz files
+HEADER = "marginrank"  # name of the array that only these .npz files have
 
 KERNEL_OPTIONS = frozenset(["gamma", "degree", "coef0"])
 KERNEL_PARAMETERS = KERNEL_OPTIONS | {"kernel", "n_components"}
@@ -119,7 +119,7 @@ class KernelModel:
         return reasons_by_feature(X, ((first - second) * weights).tolist(), self.feature_names)
 
     def compared(self) -> Landmarks:
-        """Return the Landmarks object, which evaluates the kernel."""
+        """Return the landmarks as an object that evaluates the kernel."""
         from marginrank.models.kernels import Landmarks  # late: it imports scikit-learn
 
         return Landmarks(self.kernel(), self.landmark_rows, self.landmarks, self.scale)
@@ -173,7 +173,7 @@ def is_kernel_model(path: str) -> bool:
 
 
 def read(path: str) -> KernelModel:
-    """Read a model; nothing in it is ever executed."""
+    """Read a kernel model from an .npz file, without pickle."""
     try:
         with zipfile.ZipFile(path) as archive:
             for entry in archive.infolist():

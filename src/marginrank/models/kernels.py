@@ -1,4 +1,4 @@
-"""Kernels, computed by scikit-learn, and sums of them over landmarks."""
+"""Kernels, computed by scikit-learn, and weighted sums of kernel values over landmarks."""
 
 import math
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from marginrank._utils.types import Floats, Integers
 BLOCK_BYTES = 2**24  # memory of kernel values per thread
 PRECOMPUTED = "precomputed"
 AUTO = "auto"
-AUTO_GAMMA = 0.1  # gamma of "rbf" times the number of features
+AUTO_GAMMA = 0.1  # gamma="auto" of "rbf" is this number divided by the number of features
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Kernel:
         check_number("coef0", self.coef0, above=-math.inf)
 
     def with_gamma(self, n_features: int) -> "Kernel":
-        """Return the kernel with "auto" replaced by a value of gamma."""
+        """Return the kernel with gamma="auto" replaced by its value."""
         if self.gamma != AUTO:
             return self
         return replace(self, gamma=AUTO_GAMMA / n_features if self.function == "rbf" else None)
@@ -67,9 +67,9 @@ class Landmarks:
     """The training documents z in a model's score Σ weight · k(x, z), and their kernel k."""
 
     kernel: Kernel
-    rows: Integers  # row numbers in the training data
+    rows: Integers  # row numbers of the landmarks in the training data
     documents: Any  # dense or CSR; None for a precomputed kernel, where rows are columns of X
-    scale: Floats | None = None  # divisors of the features before the kernel is evaluated
+    scale: Floats | None = None  # divisors of the features, applied before the kernel
 
     @cached_property
     def center(self) -> Floats | None:
@@ -104,7 +104,7 @@ class Landmarks:
             columns = X[:, self.rows]
             values: NDArray[Any] = columns.toarray() if sp.issparse(columns) else columns
         else:
-            with np.errstate(over="ignore", invalid="ignore"):  # reported below
+            with np.errstate(over="ignore", invalid="ignore"):  # an overflow is reported below
                 values = self.kernel(self._as_seen(X), self.seen)
         if not np.isfinite(values).all():
             raise ValueError(
@@ -125,7 +125,7 @@ class Landmarks:
 
         def fill(first: int) -> None:
             rows = slice(first, first + step)
-            with serial_blas():  # in the thread, because some libraries have limits per thread
+            with serial_blas():  # set in each thread, because some limits hold per thread
                 out[rows] = self.values(X[rows]) @ B
 
         starts = range(0, X.shape[0], step)

@@ -39,11 +39,11 @@ NORMALIZATIONS = ("none", "pairs", "query")
 PAIR_COSTS = ("gain", "ndcg")
 MARGINS = ("unit", "label", "gain")
 SCALES = ("standard", "range", "query")
-NO_SCALE = "none"  # text for None on the command line
-LEAST_SCALE, MOST_SCALE = 1e-150, 1e150  # squares of scales do not under- or overflow
+NO_SCALE = "none"  # command-line text of None
+LEAST_SCALE, MOST_SCALE = 1e-150, 1e150  # bounds of scales: their squares do not under- or overflow
 LEARNING_RATES = ("auto", "inverse", "constant")
 METHODS = ("query", "pair")
-NO_FLOAT64 = "mps"  # a device without double precision
+NO_FLOAT64 = "mps"  # the PyTorch device without float64
 VARIANTS = ("plain", "short", "away", "pairwise")
 # Values that searches try by default.
 SMOOTHNESS_TRIED = (0.03, 3.0)
@@ -103,7 +103,7 @@ def check_margin(margin: Any) -> None:
 
 
 def takes_two_labels(margin: Any) -> bool:
-    """Whether a margin is a matrix, or a callable of two labels."""
+    """Whether the argument `margin` is a matrix, or a callable of two labels."""
     if isinstance(margin, str):
         return False
     if not callable(margin):
@@ -118,7 +118,7 @@ def takes_two_labels(margin: Any) -> bool:
 
 
 def _must_be(name: str, value: Any, takes: str, choices: Iterable[str]) -> ParameterError:
-    """Return the ParameterError for an invalid value; its CLI wording lists only the names."""
+    """Return a ParameterError for an invalid value; on the command line it lists only names."""
     names = ", ".join(map(repr, choices))
     wording = Wording(takes.format(names=names), f"one of {names}")
     return ParameterError(given(name, value), " must be ", wording, ".")
@@ -443,6 +443,6 @@ ESTIMATOR_ONLY: dict[str, dict[str, Any]] = {
 
 
 def recorded_parameters(estimator: str, parameters: Any) -> dict[str, Any]:
-    """Return all parameters of an estimator by name, given the parameters of its fit."""
+    """Return all parameters of an estimator by name: those of its fit, and its others."""
     own = {field.name: getattr(parameters, field.name) for field in fields(parameters)}
     return dict(sorted((ESTIMATOR_ONLY[estimator] | own).items()))

@@ -20,8 +20,10 @@ SOLR_CLASS = "org.apache.solr.ltr.model.LinearModel"
 SOLR_NORMALIZERS = {"StandardNormalizer": ("std",), "MinMaxNormalizer": ("max", "min")}
 PLUGIN_TYPE = "model/linear"
 PLUGIN_NORMALIZERS = {"standard": ("standard_deviation",), "min_max": ("maximum", "minimum")}
-MOST_INDICES = 1 << 24  # limit on features without names: a small file must not allocate gigabytes
-INDEX = re.compile(r"f([1-9]\d{0,8})", re.ASCII)  # names of unnamed features in exports
+MOST_INDICES = (
+    1 << 24
+)  # largest index of a feature without a name: a small file must not allocate gigabytes
+INDEX = re.compile(r"f([1-9]\d{0,8})", re.ASCII)  # default names of features in exports
 
 
 def engine_of(path: str) -> str | None:
@@ -40,7 +42,7 @@ def engine_of(path: str) -> str | None:
 
 
 def _plugin_model(content: Any) -> dict[str, Any] | None:
-    """Return the nested JSON object that holds a linear model, or None."""
+    """Return the JSON object of a linear model inside a request or response, or None."""
     while isinstance(content, dict):
         if content.get("type") == PLUGIN_TYPE:
             return content
@@ -82,7 +84,7 @@ def read_plugin(path: str) -> LinearModel:
     if model is None:
         _fail(path, f"its type is not {PLUGIN_TYPE}")
     weights = model.get("definition")
-    if isinstance(weights, str):  # the form that the plugin returns
+    if isinstance(weights, str):  # the plugin returns the weights as JSON text
         weights = parse_object(path, weights.encode())
     normalizers = model.get("feature_normalizers") or {}
     if not isinstance(weights, dict) or not isinstance(normalizers, dict):
@@ -120,7 +122,7 @@ def _number(path: str, name: str, value: Any) -> float:
 
 
 def _named(path: str, weights: dict[str, float]) -> LinearModel:
-    """Return the model; without feature names if all names are f1, f2, …."""
+    """Return a LinearModel, without feature names if all are default names f1, f2, …."""
     if not weights:
         _fail(path, "it has no weights")
     values = np.array(list(weights.values()))

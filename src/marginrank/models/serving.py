@@ -16,8 +16,8 @@ from marginrank.data.validation import as_matrix, check_features, real_array
 from marginrank.models.features import require_features
 from marginrank.models.linear_model import LinearModel, check_weights
 
-FEW = 256  # up to this many documents, sorting is faster than partitioning
-BLOCK = 1 << 12  # documents of Arrow data at a time: their rows stay in cache until scored
+FEW = 256  # number of documents up to which sorting is faster than partitioning
+BLOCK = 1 << 12  # documents of Arrow data scored at a time, which fit in the cache
 PLAIN = {np.ndarray, list, tuple, float, int, np.float64, np.float32, np.int64}
 
 
@@ -78,7 +78,7 @@ class LinearScorer:
         self.coef = np.array(model.coef, dtype=np.float64)
         self.feature_names = model.feature_names
         weighed = np.flatnonzero(self.coef)
-        self._weights = self.coef[weighed]  # the nonzero weights, and the names of their features
+        self._weights = self.coef[weighed]  # nonzero weights, and the names of their features
         names = model.feature_names
         self._weighed = [] if names is None else [names[k] for k in weighed.tolist()]
         self._are_distinct = len(set(self._weighed)) == len(self._weighed)
@@ -86,7 +86,7 @@ class LinearScorer:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a linear model file of any format, see :func:`marginrank.load_model`."""
-        from marginrank.models.formats import read_model  # late: a model in memory needs no reader
+        from marginrank.models.formats import read_model  # only needed for files
 
         return cls(read_model(path))
 
@@ -109,7 +109,9 @@ class LinearScorer:
         """
         if isinstance(features, Mapping):
             scores = self._of_columns(features)
-        elif type(features).__module__.partition(".")[0] == "pyarrow":  # without importing it
+        elif (
+            type(features).__module__.partition(".")[0] == "pyarrow"
+        ):  # pyarrow is not imported for this check
             scores = self._of_arrow(features)
         elif self.feature_names is not None and hasattr(features, "columns"):
             scores = self._of_columns({name: features[name] for name in features.columns})
@@ -164,7 +166,7 @@ class LinearScorer:
 
     def _of_array(self, X: Any) -> Floats:
         if getattr(X, "shape", None) == (0, self.coef.size):
-            return np.zeros(0)  # a query without results
+            return np.zeros(0)  # a query may have no documents
         if not _is_plain(X):
             X = check_features(X)
         require_features(X, self.coef.size)
@@ -194,7 +196,7 @@ class LinearScorer:
         if not self._weighed:
             return np.zeros(data.num_rows)
         features = data.select(self._weighed)
-        # The batches of a table share its memory.
+        # The batches share memory with the table, so this does not copy.
         batches = features.to_batches() if hasattr(features, "to_batches") else [features]
         parts = [
             as_matrix(_rows(batch.slice(first, BLOCK))).dot(self._weights, None, 1)
@@ -220,12 +222,12 @@ class LinearScorer:
             more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
             raise ValueError(
                 f"missing features: {absent[0]!r}{more}; pass one column per feature of the model, "
-                "of zeros if a feature has no values."
+                "filled with zeros if a feature has no values."
             )
 
 
 def _is_plain(X: Any) -> bool:
-    """Whether X needs no validation or conversion, the common case in a service."""
+    """Whether X is an array that needs no conversion, the common case in a service."""
     return (
         type(X) is np.ndarray
         and X.ndim == 2
@@ -244,11 +246,11 @@ def _n_documents(columns: Iterable[ArrayLike]) -> int:
 
 
 def _table(values: Sequence[ArrayLike], names: Sequence[str]) -> NDArray[np.float64]:
-    """Return an array with one row per feature; a number is repeated for all documents."""
+    """Stack columns to an array with one row per feature; repeat a number for all documents."""
     if {type(value) for value in values} <= PLAIN:  # the common case in a service
         try:
             table = np.array(values)
-        except ValueError:  # numbers for all documents, or columns of different lengths
+        except ValueError:  # numbers, or columns of different lengths
             pass
         else:
             if table.ndim <= 2 and table.dtype.kind in "fiu":
@@ -280,7 +282,7 @@ def _rows(batch: Any) -> NDArray[Any]:
         raise ValueError("the columns of the Arrow data have no common type; cast them.") from error
     if rows.dtype in (np.float32, np.float64):
         return rows
-    # Not to_tensor: if other columns are signed, Arrow makes large uint64 values negative.
+    # Arrow's to_tensor would make large uint64 values negative if other columns are signed.
     return np.stack([column.to_numpy() for column in batch.columns], axis=1).astype(np.float64)
 
 

@@ -14,9 +14,9 @@ from marginrank.models.linear_model import LinearModel
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
-MOST_FEATURES = 2**31 - 1  # largest feature index in LETOR text
+MOST_FEATURES = 2**31 - 1  # largest feature index that the LETOR reader accepts
 
-LIBLINEAR_SOLVER = "L2R_L2LOSS_RANKSVM"  # solver 8
+LIBLINEAR_SOLVER = "L2R_L2LOSS_RANKSVM"  # name of solver 8
 LIBLINEAR_FIELDS = ("solver_type", "nr_class", "nr_feature", "bias")
 
 SVMRANK_FIRST_LINE = "SVM-light Version"
@@ -61,18 +61,18 @@ class ModelLines:
             self.fail(f"{shorten(self.next(''))} comes after {last}")
 
     def fail(self, message: str) -> NoReturn:
-        """Raise ValueError with the file and the line."""
+        """Raise ValueError with the name of the file and the number of the line."""
         raise ValueError(f"{self.path}:{self.number}: {message}.")
 
     def number_of(self, text: str, name: str) -> float:
-        """Return the text as a finite float; raise ValueError, with the field `name`, if not."""
+        """Parse a finite float; raise ValueError with the field `name` if that fails."""
         value = float(text) if NUMBER.fullmatch(text) else math.nan
         if not math.isfinite(value):
             self.fail(f"{name} is {shorten(text)} and must be a finite number")
         return value
 
     def integer_of(self, text: str, name: str, at_least: int, at_most: int | None = None) -> int:
-        """Return the text as an integer; raise ValueError if it is out of bounds."""
+        """Parse an integer; raise ValueError if it is out of bounds."""
         value = int(text) if INTEGER.fullmatch(text) else None
         if value is None or value < at_least:
             self.fail(f"{name} is {shorten(text)} and must be an integer of at least {at_least}")
@@ -81,7 +81,7 @@ class ModelLines:
         return value
 
     def model_of(self, weights: dict[int, float], n_features: int) -> LinearModel:
-        """Return a linear model; `weights` are by feature index, from 1."""
+        """Return a linear model, given weights by feature index (from 1)."""
         require_memory(
             8 * n_features,
             f"{self.path}: the highest feature index is {n_features}, and a vector of weights",
@@ -123,7 +123,7 @@ def read_liblinear(path: str) -> LinearModel:
 
 
 def _read_liblinear_header(lines: ModelLines) -> int:
-    """Return the number of features; the fields come in any order, w last."""
+    """Return the number of features, from header fields in any order before w."""
     n_features = 0
     missing = list(LIBLINEAR_FIELDS)
     while (line := lines.next("w")) != "w":
@@ -161,7 +161,9 @@ def read_svmrank(path: str) -> LinearModel:
     """Read w = Σ alpha · x, without the threshold, which does not affect rankings."""
     lines = ModelLines(path)
     n_features, n_vectors = _read_svmrank_header(lines)
-    weights: dict[int, float] = {}  # the header may claim more features than fit in memory
+    weights: dict[
+        int, float
+    ] = {}  # the number of features in a damaged header may not fit in memory
     for k in range(1, n_vectors + 1):
         fields = lines.next(f"support vector {k} of {n_vectors}").partition("#")[0].split()
         if not fields:

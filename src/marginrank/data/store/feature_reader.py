@@ -1,4 +1,4 @@
-"""Passes over the rows of a store's X, block by block, in a known amount of memory."""
+"""Reading of a store's X, block by block, with bounded memory."""
 
 import errno
 import mmap
@@ -20,7 +20,7 @@ from marginrank.data.store.stored_features import StoredFeatures, StoredFile, da
 Bytes = NDArray[np.uint8]
 Rows = tuple[int, int]  # first row of a block, and the row after its last
 
-BUFFERS = 4  # one is in use, one is being read, two compensate for uneven speed
+BUFFERS = 4  # buffers: one in use, one being read, two spare for uneven reading speed
 ALIGNMENT = 64  # alignment of each array in a buffer, in bytes
 PIECE = 1 << 23  # bytes read at a time
 FIX = "restore the store from a copy, or convert the data again"
@@ -31,7 +31,7 @@ class PinnedBlocks(NamedTuple):
 
     n_blocks: int  # number of pinned blocks, which are the first ones
     n_bytes: int  # memory of the pinned blocks
-    unpinned_bytes: int  # bytes on disk of the other blocks, which every pass reads
+    unpinned_bytes: int  # bytes on disk of the blocks that every pass reads
 
 
 class FeatureReader:
@@ -62,9 +62,9 @@ class FeatureReader:
         self._threads = threads
         self._on_read = on_read
         self.bytes_read = 0
-        self._rows: dict[int, Any] = {}  # rows of the pinned blocks that were read
-        self._thread: _ReaderThread | None = None  # thread of the pass in progress
-        # The next block for the running checksums; None if blocks do not have all rows.
+        self._rows: dict[int, Any] = {}  # rows of the pinned blocks that are in memory already
+        self._thread: _ReaderThread | None = None  # reader thread of the current pass
+        # The next block to add to the checksums; None if the blocks do not cover all rows.
         rows = (self._blocks[0][0], self._blocks[-1][1]) if self._blocks else None
         self._summed: int | None = 0 if rows == (0, features.shape[0]) else None
         self._pin(pinned_bytes)
@@ -79,11 +79,11 @@ class FeatureReader:
 
     @staticmethod
     def memory_needed(features: StoredFeatures, bounds: Integers) -> int:
-        """Return the maximal memory of a reader in bytes, without pinned blocks."""
+        """Return the largest number of bytes that a reader allocates, without pinned blocks."""
         return _buffer_bytes(features, _block_sizes(features, _blocks(bounds)), n_pinned=0)
 
     def _pin(self, pinned_bytes: int) -> None:
-        """Select the blocks to pin, at most `pinned_bytes`, and allocate all memory."""
+        """Select blocks to pin, up to `pinned_bytes` in total, and allocate all memory."""
         features, blocks = self._features, self._blocks
         sizes = _block_sizes(features, blocks)
         totals = list(accumulate(size.in_memory + size.indptr for size in sizes))
@@ -141,11 +141,11 @@ class FeatureReader:
                 self._end_sweep()
 
     def _stays(self, block: int) -> bool:
-        """Return True if a block is read directly into its pinned memory."""
+        """Whether a block is read directly into its pinned memory."""
         return block < self.pinned.n_blocks and self._features.packed is None
 
     def _missing(self, order: list[int]) -> list[int]:
-        """Return the blocks that a pass in this order has to read from disk."""
+        """Return the blocks that a pass must read from disk, because they are not pinned yet."""
         known = set(self._rows)
         missing = []
         for block in order:
@@ -196,7 +196,7 @@ class FeatureReader:
         return contents, buffer
 
     def _check_sums(self, checksums: list[int]) -> None:
-        """Store the running checksums; after the last block, raise ValueError if one is wrong."""
+        """Update the checksums; after the last block, raise ValueError if one is wrong."""
         assert self._summed is not None
         if self._summed == len(self._blocks) - 1:
             for stored, checksum in zip(self._features.files, checksums, strict=True):
@@ -213,7 +213,7 @@ class FeatureReader:
                 file.drop()
 
     def close(self) -> None:
-        """End the pass in progress and release memory; rows that are still referenced stay."""
+        """End the current pass and release memory, except for rows still referenced."""
         self._end_sweep()
         for file in self._files:
             file.close()
@@ -241,7 +241,7 @@ class _ReaderThread:
 
     def check(self) -> None:
         """Raise RuntimeError if the pass cannot continue."""
-        if self._process != os.getpid():  # a forked process has no such thread
+        if self._process != os.getpid():  # a forked process does not inherit the reader thread
             raise RuntimeError("Cannot continue reading after fork; start a new pass in the child.")
         if self._stopped:
             raise RuntimeError(
@@ -256,7 +256,7 @@ class _ReaderThread:
 
 
 class UncachedFile:
-    """A file of X that is read with at most one piece of it in the page cache."""
+    """A file of X, read so that at most one chunk of it is in the page cache."""
 
     def __init__(self, stored: StoredFile) -> None:
         self._stored = stored
@@ -273,7 +273,7 @@ class UncachedFile:
         self.drop()
 
     def read(self, position: int, content: Bytes) -> Iterator[memoryview]:
-        """Fill `content` with the bytes from `position` on, and yield each piece once read."""
+        """Fill `content` with the bytes from `position` on; yield each chunk when it was read."""
         if position < self._end:
             self.drop()
         view = content.data
@@ -296,7 +296,7 @@ class UncachedFile:
         return b"".join(self.read(0, np.empty(self._stored.start, dtype=np.uint8)))
 
     def drop(self, end: int = 0) -> None:
-        """Drop the file up to `end`, 0 for all of it, from the page cache."""
+        """Drop the file up to byte `end` (0: all of it) from the page cache."""
         if hasattr(os, "posix_fadvise"):  # not on macOS
             os.posix_fadvise(self._file.fileno(), 0, end, os.POSIX_FADV_DONTNEED)
         self._end = end
@@ -333,12 +333,12 @@ def _block_sizes(features: StoredFeatures, blocks: list[Rows]) -> list[_BlockSiz
 
 
 def _buffered(features: StoredFeatures, sizes: list[_BlockSize], n_pinned: int) -> list[_BlockSize]:
-    """Return the sizes of blocks that need a buffer: all unpinned and all packed blocks."""
+    """Return the sizes of the blocks that need a buffer: unpinned or packed blocks."""
     return sizes[n_pinned:] if features.packed is None else sizes
 
 
 def _buffer_bytes(features: StoredFeatures, sizes: list[_BlockSize], n_pinned: int) -> int:
-    """Return the memory of all buffers, and of the rows of one block unpacked."""
+    """Return the bytes of all buffers plus, for packed data, of one unpacked block."""
     buffered = _buffered(features, sizes, n_pinned)
     largest = max((size.on_disk + size.indptr for size in buffered), default=0)
     n_bytes = min(BUFFERS, len(buffered)) * largest
@@ -348,7 +348,7 @@ def _buffer_bytes(features: StoredFeatures, sizes: list[_BlockSize], n_pinned: i
 
 
 def _allocate(n_bytes: int) -> Bytes:
-    """Return memory that is released to the system together with the last array that uses it."""
+    """Allocate memory that returns to the system when its last array is deleted."""
     private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
     try:
         return np.frombuffer(mmap.mmap(-1, max(n_bytes, 1), flags=private), dtype=np.uint8)

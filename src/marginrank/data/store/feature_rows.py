@@ -1,4 +1,4 @@
-"""Rows of features in blocks and in any order, from memory or from a store."""
+"""Features read in blocks of rows, in any order of the rows, from memory or a store."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from marginrank.data.queries import bounded_ranges
 from marginrank.data.store.packed import PackedColumns
 from marginrank.data.store.stored_features import StoredFeatures
 
-BLOCK = 1 << 22  # bytes of rows at a time; indices of the rows take several times as much
-BLOCK_ROWS = 1 << 18  # rows at a time, if they are short
+BLOCK = 1 << 22  # bytes of rows in a block; the row indices take several times as much
+BLOCK_ROWS = 1 << 18  # most rows in a block, even if rows are short
 
 RowIndex = slice | Integers
 
@@ -28,7 +28,7 @@ class Entries(NamedTuple):
     indptr: NDArray[Any]
 
     def take(self, rows: RowIndex) -> "Entries":
-        """Return the given rows; for a slice, only `indptr` is copied."""
+        """Return the given rows; a slice copies only `indptr`."""
         if isinstance(rows, slice):
             begin, end = self.indptr[rows.start], self.indptr[rows.stop]
             indptr = self.indptr[rows.start : rows.stop + 1] - begin
@@ -49,12 +49,12 @@ class Entries(NamedTuple):
 class FeatureRows:
     """Features of an array, of CSR or of a store, read in blocks of rows."""
 
-    take: Callable[[RowIndex], Any]  # returns rows as an array or, with an `indptr`, as Entries
+    take: Callable[[RowIndex], Any]  # returns rows as an array, or Entries with `indptr`
     shape: tuple[int, int]
     dtype: np.dtype[Any]
     indptr: NDArray[Any] | None = None  # row offsets of the source, if rows are sparse
     index_dtype: np.dtype[Any] | None = None  # type of indices and indptr in files
-    order: Integers | None = None  # row of the source of each row; None for the same order
+    order: Integers | None = None  # source row of each row; None: same order
 
     @classmethod
     def of(cls, X: Any) -> "FeatureRows":
@@ -99,7 +99,7 @@ class FeatureRows:
                 yield self.take(slice(first, last))
                 continue
             rows = self.order[first:last]
-            ascending = np.argsort(rows)  # a disk reads faster in one direction
+            ascending = np.argsort(rows)  # ascending order is faster on disk
             back = np.argsort(ascending)
             some = self.take(rows[ascending])
             yield some.take(back) if isinstance(some, Entries) else some[back]

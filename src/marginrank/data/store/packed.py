@@ -11,9 +11,9 @@ from marginrank import _core
 from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Booleans, Integers
 
-TYPES = ("float64", "float32", "float16", "uint16", "uint8")  # in the order of a row's bytes
-NARROW = ("uint8", "uint16", "float16", "float32")  # in order of preference
-WORTHWHILE = 0.9  # rows are packed if they take at most this share of a plain row's bytes
+TYPES = ("float64", "float32", "float16", "uint16", "uint8")  # order of the types in a packed row
+NARROW = ("uint8", "uint16", "float16", "float32")  # candidate types, the preferred one first
+WORTHWHILE = 0.9  # rows are packed if this reduces their bytes to at most this share
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class PackedColumns:
 
     @property
     def worthwhile(self) -> bool:
-        """Whether packed rows are clearly smaller than plain rows."""
+        """Whether packing saves enough bytes to be used."""
         return self.row_bytes <= WORTHWHILE * len(self.types) * self.dtype.itemsize
 
     def pack(self, X: NDArray[Any]) -> NDArray[np.uint8]:
@@ -60,7 +60,7 @@ class PackedColumns:
     def unpack(
         self, packed: NDArray[np.uint8], out: NDArray[Any] | None = None, threads: int = 1
     ) -> NDArray[Any]:
-        """Return the values of packed rows, in `out` if given."""
+        """Convert packed rows to an array of their values, in `out` if given."""
         if out is None:
             out = np.empty((packed.shape[0], len(self.types)), dtype=self.dtype)
         counts = [self.columns[name].size for name in TYPES]
@@ -69,7 +69,7 @@ class PackedColumns:
 
 
 def smallest_types(blocks: Iterable[NDArray[Any]], n_columns: int, dtype: Any) -> PackedColumns:
-    """Return the smallest type for each column that holds its values in all blocks exactly."""
+    """Return, per column, the smallest type that represents its values in all blocks exactly."""
     dtype = np.dtype(dtype)
     narrow = [name for name in NARROW if np.dtype(name).itemsize < dtype.itemsize]
     holds = {name: np.ones(n_columns, dtype=bool) for name in narrow}
@@ -86,7 +86,7 @@ def smallest_types(blocks: Iterable[NDArray[Any]], n_columns: int, dtype: Any) -
 
 
 def _held(X: NDArray[Any], narrow: np.dtype[Any]) -> Booleans:
-    """Return a mask of the columns that a type holds exactly; −0.0 is not an integer."""
+    """Return a mask of the columns that a type represents exactly; integer types lack −0.0."""
     if narrow.kind == "u":
         inside = (X.min(axis=0) >= 0) & (X.max(axis=0) <= np.iinfo(narrow).max)
         integers = np.where(inside, X, 0).astype(narrow)

@@ -31,12 +31,12 @@ from marginrank.data.store.stored_features import (
 Path = str | os.PathLike[str]
 
 FORMAT = "marginrank-data"
-VERSIONS = {"dense": 2, "csr": 2, "packed": 3}  # version for each layout
+VERSIONS = {"dense": 2, "csr": 2, "packed": 3}  # version number of the format, for each layout of X
 MANIFEST = "manifest.json"
-SMALL = 1 << 20  # bytes; checksums of files up to this size are always compared
+SMALL = 1 << 20  # size in bytes up to which the checksum of a file is always compared
 MOST_FEATURES = 2**63 - 1
-CHECKED = 1 << 20  # documents whose labels and levels are compared at a time
-ATTEMPTS = 100  # attempts to open a store that another process replaces meanwhile
+CHECKED = 1 << 20  # documents checked at a time
+ATTEMPTS = 100  # attempts to open a store while another process replaces it
 
 GIVE = "pass a folder written by RankingData.save"
 
@@ -91,7 +91,7 @@ class StoredText(Sequence[str]):
 
 
 def encode_texts(texts: Sequence[str]) -> tuple[NDArray[np.uint8], Integers]:
-    """Return the text and the offsets of a :class:`StoredText`."""
+    """Encode strings as the arrays `text` and `offsets` of a :class:`StoredText`."""
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
     np.cumsum([len(text) for text in encoded], out=offsets[1:])
@@ -141,7 +141,7 @@ class _Store:
         return os.path.join(self._folder, name)
 
     def _open(self, name: str) -> IO[bytes]:
-        """Open a file of the open folder, even if the folder was renamed."""
+        """Open a file by the folder's descriptor, which stays valid if the folder is renamed."""
 
         def opener(_: str, flags: int) -> int:
             return os.open(name, flags, dir_fd=self._descriptor)
@@ -205,7 +205,7 @@ class _Store:
             raise ValueError
 
     def data(self, map_features: bool) -> DataParts:
-        """Return the data set; X stays on disk unless it is mapped."""
+        """Read the data set; X stays on disk unless it is mapped into memory."""
         n_documents, n_queries = self._counts["documents"], self._counts["queries"]
         indptr = None
         if self._layout == "csr":
@@ -260,7 +260,7 @@ class _Store:
                 raise self._damaged(file, f"it has {n_bytes} bytes instead of {entry['bytes']}")
             try:
                 header = read_header(stream)
-            except Exception as error:  # a damaged header makes NumPy raise nearly anything
+            except Exception as error:  # NumPy raises many classes of errors for a damaged header
                 raise self._damaged(file, "its header cannot be read") from error
             self._check_header(file, header, shape, dtypes)
             if header.n_bytes != n_bytes:
@@ -284,7 +284,7 @@ class _Store:
             raise self._damaged(file, "it is in Fortran order")
 
     def _array(self, name: str, shape: Any, dtypes: Sequence[Any] = ()) -> NDArray[Any]:
-        """Return the array of a file, mapped if it is large, after comparing its checksum."""
+        """Read an array and compare its checksum; a large file is mapped into memory."""
         stream, header, stored = self._opened(name, shape, dtypes)
         small = stored.n_bytes <= SMALL
         with stream:
@@ -309,7 +309,7 @@ class _Store:
             require_memory(
                 stored.memory_bytes,
                 f"{self._folder}: X of {n_documents} × {n_features}, unpacked,",
-                "fit to the store itself, fit(path, memory_limit=…), which reads it in blocks",
+                "call fit(path, memory_limit=…) with the path of the store",
             )
         contents = [self._array(*file) for file in self._feature_files(stored.indptr)]
         flat = [content.reshape(-1).view(np.uint8) for content in contents]

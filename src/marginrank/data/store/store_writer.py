@@ -31,8 +31,8 @@ from marginrank.data.store.store import (
 from marginrank.data.validation import check_label_width
 
 TEXTS_AT_A_TIME = 1 << 16
-ENTRIES_AT_A_TIME = 1 << 18  # labels or weights that are reordered at a time
-ID_KINDS = "biufSUmM"  # kinds of NumPy types that need no pickle
+ENTRIES_AT_A_TIME = 1 << 18  # labels or weights reordered at a time
+ID_KINDS = "biufSUmM"  # NumPy kinds of dtypes that .npy files store without pickle
 
 
 def save_store(
@@ -55,7 +55,7 @@ def save_store(
 
 
 def new_store(folder: Path, overwrite: bool) -> AbstractContextManager[str]:
-    """Return a context with a temporary folder, which replaces `folder` at its end."""
+    """Open a temporary folder that replaces `folder` when the context ends."""
     _check_target(os.fspath(folder), overwrite)
     return atomic_folder(folder)
 
@@ -67,7 +67,7 @@ def write_parts(data: DataParts, folder: str, *, packed: bool, grouped: bool) ->
     rows = replace(rows, order=order)
     ids, ids_kind = _encode_ids(data.query_ids)
     columns = None
-    if packed and rows.indptr is None:  # finding types in the order of the source reads faster
+    if packed and rows.indptr is None:  # the source order is faster to read
         blocks = replace(rows, order=None).blocks()
         columns = smallest_types(blocks, rows.shape[1], rows.dtype)
         columns = columns if columns.worthwhile else None
@@ -110,7 +110,7 @@ def write_parts(data: DataParts, folder: str, *, packed: bool, grouped: bool) ->
 def _write_features(
     rows: FeatureRows, columns: PackedColumns | None, folder: str
 ) -> dict[str, dict[str, Any]]:
-    """Write X; return the entries of its files for the manifest, by name."""
+    """Write X; return the manifest entries of its files, by name."""
     index_dtype, n_rows = rows.index_dtype, rows.shape[0]
     if rows.indptr is None or index_dtype is None:
         blocks = rows.blocks()
@@ -136,7 +136,7 @@ def _write_features(
 def _write_texts(
     texts: Sequence[str], order: Integers | None, folder: str
 ) -> dict[str, dict[str, Any]]:
-    """Write strings in blocks, in the given order; return the manifest's entries of the files."""
+    """Write strings in blocks, in the given order; return the manifest entries by file."""
 
     def encoded() -> Iterator[tuple[NDArray[np.uint8], Integers]]:
         for first in range(0, len(texts), TEXTS_AT_A_TIME):
@@ -172,7 +172,7 @@ def _check_target(folder: str, overwrite: bool) -> None:
 
 
 def _encode_ids(ids: NDArray[Any]) -> tuple[NDArray[Any], str]:
-    """Return query ids as an array to store, and "array" or, for objects, "json"."""
+    """Return query ids as an array, and the kind of file to store them in: "array" or "json"."""
     if ids.dtype.kind in ID_KINDS:
         return ids, "array"
     for one in ids:

@@ -1,4 +1,4 @@
-"""X of a store on disk: positions of its rows, and the conversion of its bytes to a matrix."""
+"""X of a store on disk: byte ranges of its rows, and conversion of bytes to a matrix."""
 
 import math
 import os
@@ -49,7 +49,7 @@ class StoredFile:
     """A .npy file of a store, with its size and checksum."""
 
     path: str
-    start: int  # number of bytes before the array
+    start: int  # byte offset of the array in the file
     n_bytes: int
     crc32: int
 
@@ -101,7 +101,7 @@ class StoredFeatures:
         return int(self.memory_before(np.array([self.shape[0]]))[0])
 
     def memory_before(self, rows: Integers) -> Integers:
-        """Return the bytes in memory of all rows before each of `rows`."""
+        """Return, for each row number, the bytes of memory that all earlier rows take."""
         if self.indptr is None:
             return rows * (self.shape[1] * self.dtype.itemsize)
         sizes = self.dtype.itemsize + self.indptr.dtype.itemsize
@@ -136,7 +136,7 @@ class StoredFeatures:
         out: NDArray[Any] | None = None,
         threads: int = 1,
     ) -> Any:
-        """Return rows as an array or as CSR, from the bytes of :meth:`spans`.
+        """Convert the bytes of :meth:`spans` to rows, as an array or as CSR.
 
         Packed rows are unpacked into `out`, a new array by default; others are not copied.
         """
@@ -147,11 +147,11 @@ class StoredFeatures:
         if self.indptr is None:
             return contents[0].view(self.dtype).reshape(n_rows, width)
         indptr = self.indptr[first : last + 1]
-        # Without a subtraction, a memory map stays a memory map.
+        # Do not subtract 0: that would copy a memory map into memory.
         indptr = indptr - indptr[0] if first > 0 else indptr
-        # The constructor would read all indices to choose their type.
+        # The constructor of csr_array would read all indices to choose their type.
         X = sp.csr_array((n_rows, width), dtype=self.dtype)
         X.data, X.indices = contents[0].view(self.dtype), contents[1].view(indptr.dtype)
         X.indptr = indptr
-        X.has_sorted_indices = X.has_canonical_format = True  # the kernels check this
+        X.has_sorted_indices = X.has_canonical_format = True  # the kernels check it
         return X
