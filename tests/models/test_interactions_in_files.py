@@ -62,7 +62,7 @@ def test_a_file_without_pairs_has_no_field_for_them(tmp_path):
         ("features", [0, 3], r"'features' is \[0, 3\], not two"),
         ("features", [1, 1], r"'features' is \[1, 1\], not two"),
         ("knots", [[0, 1]], "'knots' has 1 entries, not 2, in interaction 0"),
-        ("knots", [[0, 1], [2, 2, 3]], "'knots' is not two lists"),
+        ("knots", [[0, 1], [2, 2, 3]], "'knots' must be two lists"),
         ("values", [[0.0] * 4] * 2, "'values' has 2 entries, not 3"),
         ("values", [[0.0, 1.0, 2.0, "NaN"]] * 3, "'values' is not a list of lists of finite"),
         ("categorical", [True], "'categorical' has 1 entries, not 2"),

@@ -25,11 +25,11 @@ class FeatureScale(ABC):
 
     @abstractmethod
     def add(self, data: RankingData) -> None:
-        """Add documents of whole queries; features that they lack are zero."""
+        """Add documents of whole queries; columns that X lacks count as zero."""
 
     @abstractmethod
     def merge(self, other: Any) -> None:
-        """Add the documents of another object of the same class."""
+        """Add all documents that another scale of the same class has seen."""
 
     @abstractmethod
     def values(self) -> Floats:
@@ -90,7 +90,7 @@ class StandardScale(FeatureScale):
 
 
 class QueryScale(FeatureScale):
-    """The standard deviation within queries: root mean square deviation from the query's mean."""
+    """The within-query standard deviation: root mean square deviation from query means."""
 
     def __init__(self) -> None:
         self._squares = np.zeros(0)
@@ -118,7 +118,7 @@ class QueryScale(FeatureScale):
 
 @dataclass
 class _Group:
-    """Moments of a group of documents, combined as in Chan, Golub and LeVeque (1979)."""
+    """Mean and sum of squares of documents, updated as in Chan, Golub and LeVeque (1979)."""
 
     shift: Floats  # the first document
     count: int
@@ -127,7 +127,7 @@ class _Group:
 
     @classmethod
     def beginning_with(cls, row: Any) -> "_Group":
-        """Return an empty group whose moments are taken relative to this document."""
+        """Create an empty group, with this document as the shift subtracted from all others."""
         shift = _dense_row(row)
         return cls(shift, 0, np.zeros(shift.size), np.zeros(shift.size))
 
@@ -149,7 +149,7 @@ class _Group:
         self._join(other.count, (other.shift - self.shift) + other.mean, other.squares)
 
     def _join(self, n_rows: int, mean: Floats, squares: Floats) -> None:
-        """Add documents, given their mean minus the shift of this group."""
+        """Add documents, given by number, mean minus shift, and sum of squares."""
         count = self.count + n_rows
         share = n_rows / count
         apart = mean - self.mean

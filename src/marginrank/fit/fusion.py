@@ -43,7 +43,7 @@ class FusionParameters(FusionDeclaration):
 
 
 def rank_metric_of(name: str) -> tuple[Metric, int | None]:
-    """Return the function and the cut-off of a metric; raise ParameterError if it has no search."""
+    """Return the function and cut-off of a metric; raise ParameterError if unsupported."""
     function, options = split_options(get_metric(name))
     k = options.get("k")
     if function not in SUMS or (function is precision and k is None):
@@ -63,7 +63,7 @@ class JudgedSignals(NamedTuple):
 
     @classmethod
     def of(cls, runs: Any, qrels: Any, depth: int) -> JudgedSignals:
-        """Return runs joined with qrels, or data that `RankingData.from_runs` has joined."""
+        """Join runs with qrels, or accept data of `RankingData.from_runs`."""
         if isinstance(runs, RankingData):
             return cls._of_data(runs, qrels)
         if not isinstance(runs, Mapping):
@@ -82,7 +82,7 @@ class JudgedSignals(NamedTuple):
     def _of_data(cls, data: RankingData, qrels: Any) -> JudgedSignals:
         if qrels is not None:
             raise ValueError(
-                "qrels cannot be combined with RankingData, which has labels; drop it."
+                "qrels cannot be combined with RankingData, which has labels; drop qrels."
             )
         if data.sample_weight is not None or data.query_weight is not None:
             raise ValueError("the data has weights, which fusion does not support; drop them.")
@@ -91,7 +91,9 @@ class JudgedSignals(NamedTuple):
         if not names or names != [
             f"{name}{end}" for name in signals for end in ("", "_rank", "_missing")
         ]:
-            raise ValueError("the data is not from RankingData.from_runs; create it there.")
+            raise ValueError(
+                "the data is not from RankingData.from_runs; create it with that method."
+            )
         y = data.queries.grouped(data.y)
         labels = [_descending(own) for own in np.split(y, data.queries.offsets[1:-1])]
         return cls(data, signals, labels, 0)
@@ -144,7 +146,7 @@ class FusionProblem:
         self._judged, self._parameters, self._normalizer = judged, parameters, normalizer
         constant, depth = parameters.rrf_constant, parameters.depth
         columns = signal_scores(judged.data, judged.signals, normalizer, constant, depth)
-        # Raw scores of signals have different scales; weights of the lattice assume equal ones.
+        # Divide by standard deviations, because the lattice assumes signals of equal scale.
         raw = np.sqrt(np.mean(columns**2, axis=0))
         self._scale = np.where((normalizer == "none") & (raw > 0.0), raw, 1.0)
         columns = columns / self._scale
@@ -167,7 +169,7 @@ class FusionProblem:
 
     @cached_property
     def _values(self) -> Floats:
-        """The metric of each query and point of the lattice."""
+        """The metric of each query for each weight vector of the lattice."""
         with serial_blas():
             return self._metric.values(self._lattice)
 
@@ -209,7 +211,7 @@ class FusionProblem:
         """Return the model with these weights of the columns."""
         n = len(self._judged.signals)
         base, *changes = (part / self._scale for part in weights.reshape(-1, n))
-        falling = changes[1::2]  # weights of the columns s (1 − z)
+        falling = changes[1::2]  # weights of s (1 − z)
         base = base + sum(falling)
         total = np.abs(base).sum() or 1.0
         slopes = [(up - down) / total for up, down in zip(changes[::2], falling, strict=True)]
@@ -227,12 +229,12 @@ class FusionProblem:
         )
 
     def _padded(self, weights: Floats) -> Floats:
-        """Return weights of the signals with zeros for the columns of query features."""
+        """Append zeros for the query-feature columns to weights of the signals."""
         more = self._columns.shape[1] - weights.shape[1]
         return np.hstack([weights, np.zeros((len(weights), more))])
 
     def _convex_start(self, used: Booleans) -> Floats:
-        """Return the weights of a sparse RankSVM on the columns, or no row if it has no pairs."""
+        """Return start weights from a sparse RankSVM on the columns; no rows without pairs."""
         queries = self._judged.data.queries
         y = queries.grouped(self._judged.data.y)
         kept = np.repeat(used, queries.sizes)
@@ -246,7 +248,7 @@ class FusionProblem:
 
 
 def _ranges(queries: list[str], features: QueryFeatures | None) -> list[QueryFeature]:
-    """Return the query features of the training queries with their ranges."""
+    """Return each query feature with its range over the training queries."""
     if not features:
         return []
     first = features.get(queries[0])

@@ -12,13 +12,14 @@ import numpy as np
 from marginrank._utils.types import Floats
 from marginrank.fit.metric_segments import NARROWEST, ROUNDING, LinearRankMetric
 
-MOST_STEPS = 10  # most steps of the lattice: weights are multiples of 0.1 for up to 4 signals
+MOST_STEPS = 10  # lattice weights are multiples of 0.1 for up to 4 signals
 MOST_POINTS = 300
 N_STARTS = 4
 N_RANDOM = 2  # random directions per pass
 MOST_PASSES = 20
-MANY_QUERIES = 100  # with more, averaged weights must not be worse in training than the lattice
-LEAST_GAIN = 1e-9  # a smaller improvement ends a search
+# With more training queries, averaged weights must be as good on them as the best lattice weights.
+MANY_QUERIES = 100
+LEAST_GAIN = 1e-9  # smallest improvement for which a search continues
 
 
 def lattice(n: int) -> Floats:
@@ -36,7 +37,7 @@ def lattice(n: int) -> Floats:
 
 
 class WeightSearch:
-    """Searches for the best weights of one metric, for any weights of the queries.
+    """Search for the weights with the best mean metric, for any weights of the queries.
 
     With `positive`, weights are non-negative and sum to 1; otherwise they are within −1 … 1.
     """
@@ -46,7 +47,7 @@ class WeightSearch:
     ) -> None:
         self._metric = metric
         self._starts = starts
-        self._values = values  # metric of each query and start
+        self._values = values  # metric of each query for each start
         self._positive = positive
 
     def best(self, query_weight: Floats, rng: np.random.Generator) -> Floats:
@@ -77,7 +78,7 @@ class WeightSearch:
         return w if np.sum(query_weight > 0.0) < MANY_QUERIES else self._raised(w, query_weight)
 
     def _raised(self, w: Floats, query_weight: Floats) -> Floats:
-        """Return w moved toward the best start until the metric is not worse than there."""
+        """Move w toward the best start until its metric is at least that of the start."""
         totals = query_weight @ self._values
         best: Floats = self._starts[int(np.argmax(totals))]
         target = float(totals.max()) - ROUNDING
@@ -94,7 +95,7 @@ class WeightSearch:
     def _climb(
         self, w: Floats, value: float, query_weight: Floats, rng: np.random.Generator
     ) -> tuple[Floats, float]:
-        """Return weights after passes of exact line searches, and their value."""
+        """Improve weights by passes of exact line searches; return them and their metric."""
         for _ in range(MOST_PASSES):
             before = value
             for target in self._targets(rng):
@@ -108,22 +109,22 @@ class WeightSearch:
         return w, value
 
     def _targets(self, rng: np.random.Generator) -> Floats:
-        """Return the directions of a pass: one per weight in random order, then random ones."""
+        """Return the search directions of a pass: each weight in random order, then random ones."""
         n = self._starts.shape[1]
         if n == 1:
             return np.empty((0, 1))
         if n == 2 and self._positive:
-            return np.eye(2)[:1]  # there is only one line
+            return np.eye(2)[:1]  # two non-negative weights with sum 1 have one direction only
         return np.vstack([rng.permutation(np.eye(n)), rng.dirichlet(np.ones(n), N_RANDOM)])
 
     def _ends(self, w: Floats, target: Floats) -> tuple[Floats, Floats]:
-        """Return the ends of the line through w toward a target, within the allowed weights."""
+        """Return the ends of the segment of allowed weights on the line from w to a target."""
         if not self._positive:
             moving = target != 0.0
             ends = np.array([-1.0 - w, 1.0 - w])[:, moving] / target[moving]
             return w + ends.min(axis=0).max() * target, w + ends.max(axis=0).min() * target
         d = target - w
-        if np.abs(d).max() < LEAST_GAIN:  # w is the target
+        if np.abs(d).max() < LEAST_GAIN:  # w equals the target
             d = 1.0 / w.size - w
         d[np.abs(d) < LEAST_GAIN] = 0.0
         low, high = (-w[d > 0.0] / d[d > 0.0]).max(), (-w[d < 0.0] / d[d < 0.0]).min()
@@ -131,12 +132,12 @@ class WeightSearch:
 
 
 def _between(u: Floats, v: Floats, t: float, *, otherwise: Floats) -> Floats:
-    """Return unit weights at t on the line from u to v; `otherwise` if they cancel."""
+    """Return (1 − t) u + t v, rescaled by `unit`; `otherwise` if it is zero."""
     w = (1.0 - t) * u + t * v
     return unit(w) if np.abs(w).sum() > LEAST_GAIN else otherwise
 
 
 def unit(w: Floats) -> Floats:
-    """Return weights whose absolute values sum to 1."""
+    """Rescale weights so that their absolute values sum to 1."""
     scaled: Floats = w / np.abs(w).sum()
     return scaled

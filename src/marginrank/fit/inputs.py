@@ -37,25 +37,25 @@ from marginrank.solvers.smooth.preconditioner import (
     ROUGH_FEATURES,
 )
 
-STATE_BYTES = 112  # memory per document for the state of any solver
-SHARE_OF_FREE = 0.8  # share of the free memory that a fit without a limit may use
+STATE_BYTES = 112  # bytes per document that any solver needs
+SHARE_OF_FREE = 0.8  # share of the free memory that a fit may use without memory_limit
 # A GPU takes about a millisecond to launch the operations of a product. The native kernels read
 # about this many bytes of X in that time.
 SMALL_BYTES = 16 << 20
-SCRATCH_BYTES = 256  # memory per document of the queries that threads work on
-VECTORS = 24  # number of vectors with one entry per feature
-BLOCKS = 64  # number of blocks of documents, with one sum per feature each
+SCRATCH_BYTES = 256  # bytes per document of a query, in each thread
+VECTORS = 24  # number of vectors with n_features entries
+BLOCKS = 64  # number of blocks of documents, each with n_features partial sums
 HESSIANS = 4  # number of n × n matrices: a Hessian and its factors
-SAMPLED = 64  # with more documents per dense feature, samples may have a rough Hessian
-DOCUMENT_SPACE = 3  # number of matrices with one row and one column per document
+SAMPLED = 64  # documents per dense feature above which samples may have a rough Hessian
+DOCUMENT_SPACE = 3  # number of l × l matrices, for l documents
 
 
 class OpenedData(NamedTuple):
     """Data to fit to, with the memory limit if X stays on disk."""
 
-    data: RankingData  # X is in memory, memory-mapped, or on disk
-    memory_limit: int | None = None  # bytes for the process; None unless X stays on disk
-    message: Message | None = None  # warning that X stays on disk without a given limit
+    data: RankingData  # X may be in memory, memory-mapped, or on disk
+    memory_limit: int | None = None  # bytes of memory for the process; None unless X stays on disk
+    message: Message | None = None  # warning that X stays on disk although no limit was given
 
 
 def is_path(source: Any) -> bool:
@@ -90,7 +90,9 @@ def open_documents(source: Any, memory_limit: int | float | str | None = None) -
     is_unpacked = stored.packed is not None and not isinstance(data.X, StoredFeatures)
     needed = STATE_BYTES * data.n_documents + (0 if is_unpacked else stored.memory_bytes)
     free = available_memory()
-    if needed <= free or data.queries.rows is not None:  # scattered rows can only be mapped
+    if (
+        needed <= free or data.queries.rows is not None
+    ):  # rows of a query are not contiguous: X must be memory-mapped
         is_open = not isinstance(data.X, StoredFeatures)
         return OpenedData(data if is_open else RankingData.open(stored.folder))
     limit = private_memory() + int(SHARE_OF_FREE * free)
@@ -104,7 +106,7 @@ def open_documents(source: Any, memory_limit: int | float | str | None = None) -
 
 
 def facts_of(matrix: Matrix) -> StreamFacts | None:
-    """Return the counts of parts, bytes read and bytes cached if X is on disk, else None."""
+    """Return statistics of disk reads if X is on disk, else None."""
     if not isinstance(matrix, StreamedMatrix):
         return None
     reader = matrix.reader
@@ -123,7 +125,7 @@ def device_name(device: str | None, tensor: Any = None) -> str | None:
 
 
 def matrix_on(data: RankingData, device: str | None, tensor: Any = None) -> Matrix:
-    """Return X of the data for the kernels of a device; `tensor` is X, if passed as a tensor."""
+    """Return X as a matrix for a device; `tensor` is X if the caller passed a tensor."""
     name = device_name(device, tensor)
     if name is None:
         return native_matrix(data)
@@ -186,7 +188,7 @@ def _bytes_of_features(data: RankingData) -> int:
     has_rough = data.X.n_entries == m * n and n <= min(ROUGH_FEATURES, m / SAMPLED)
     if n <= HESSIAN_FEATURES or has_rough:
         numbers += HESSIANS * n * n
-    elif m <= MOST_DOCUMENTS_IF_HARD:  # X and products of its rows are in memory
+    elif m <= MOST_DOCUMENTS_IF_HARD:  # X is in memory, and so are products of its rows
         return 8 * (numbers + DOCUMENT_SPACE * m * m) + int(data.X.memory_bytes)
     return 8 * numbers
 
@@ -212,7 +214,7 @@ def matrix_for(
     on_read: OnRead | None = None,
     tensor: Any = None,
 ) -> Iterator[Matrix]:
-    """Yield X of the data for a fit: in memory, on a device, or on disk if there is a limit."""
+    """Provide X as a matrix: in memory, on a device, or on disk if there is a memory limit."""
     if memory_limit is None:
         yield matrix_on(data, parameters.device, tensor)
         return
@@ -244,7 +246,7 @@ def matrix_for(
 
 
 class Preferences(NamedTuple):
-    """A set of pairs with weights, and the loss on each pair."""
+    """Weighted preference pairs, and the loss on each pair."""
 
     pairs: PairSet
     loss: Loss
@@ -330,7 +332,7 @@ def choose_pairs(
 
 
 def with_competing_clicks(preferences: Preferences, data: RankingData) -> Preferences:
-    """Return preferences with pairs of each click and all other documents (Joachims et al., 2017).
+    """Pair each click with all other documents of its query (Joachims et al., 2017).
 
     The pairs do not change unless labels are clicks, 0 or 1.
     """
@@ -427,7 +429,9 @@ def objective_on(
 def no_weight(cost: Floats | None = None) -> ValueError:
     """Return the error for pairs that all have weight zero."""
     if cost is not None and not cost.any():
-        return ValueError("cost (in text, cost:) is zero for every document.")
+        return ValueError(
+            "cost (in text, cost:) is zero for every document; at least one must be positive."
+        )
     return ValueError(
         "cost, pair_cost, sample_weight, query_weight or pair_weight is zero for every pair; at "
         "least one pair needs a positive weight."

@@ -31,9 +31,9 @@ from marginrank.models.linear_model import LinearModel
 from marginrank.models.parameters import no_scale, recorded_parameters
 from marginrank.solvers.result import Callback
 
-EXACT_DOCUMENTS = 3000  # eigenvectors for so many take seconds; the time grows with the cube
-DEFAULT_LANDMARKS = 1000  # few enough for "newton" to use the Hessian of the mapped data
-ASYMMETRY = 1e-5  # relative; a larger one cannot be a rounding error, not even in float32
+EXACT_DOCUMENTS = 3000  # computing this many eigenvectors takes seconds; the time grows cubically
+DEFAULT_LANDMARKS = 1000  # dimensions up to which "newton" uses the Hessian of the mapped data
+ASYMMETRY = 1e-5  # relative asymmetry that float32 rounding can cause
 NEGATIVE = 1e-6  # relative size above which a negative eigenvalue is not a rounding error
 
 
@@ -138,7 +138,9 @@ class KernelMap:
     def features(self, X: Any, threads: int) -> NDArray[Any]:
         """Return ψ of each document of the training data X, with the precision of X."""
         if self.landmarks.rows.size == X.shape[0]:
-            return (self.vectors * self.roots).astype(X.dtype, copy=False)  # K is not needed
+            return (self.vectors * self.roots).astype(
+                X.dtype, copy=False
+            )  # U Λ^½, without another kernel matrix
         return self.landmarks.product(X, self.vectors / self.roots, threads, X.dtype)
 
     def expansion(self, w: Floats) -> Floats:

@@ -63,7 +63,7 @@ from marginrank.solvers.progress import closeness
 from marginrank.solvers.registry import state_bytes
 from marginrank.solvers.result import Callback, SolverResult
 
-SMALL_WEIGHT = 1e-150  # the product of two smaller weights may be zero
+SMALL_WEIGHT = 1e-150  # the product of two smaller weights may underflow to zero
 
 
 class PairParameters:
@@ -85,7 +85,7 @@ class PairParameters:
 
     @property
     def cost(self) -> Any:
-        """The pair_cost of the fit; for an NDCG objective, the one of its first problem."""
+        """The pair_cost of the fit; for an NDCG objective, the pair_cost of its first problem."""
         return self.pair_cost if ndcg_cutoff(self.objective) is None else "ndcg"
 
     def check_objective(self) -> None:
@@ -121,7 +121,7 @@ class RidgeParameters(LinearDeclaration, PairParameters):
         self.minimizer(get_loss(self.loss))
 
     def penalty(self, w: Floats) -> float:
-        """Return the penalty in addition to the ridge of the objective: zero."""
+        """Return the penalty besides the ridge penalty: zero."""
         return 0.0
 
     @property
@@ -275,7 +275,7 @@ def minimize(
             if so_far is None:
                 raise
             result = so_far
-            error = reason.with_traceback(None)  # frames in it would keep all arrays alive
+            error = reason.with_traceback(None)  # its frames would keep all arrays alive
     report = FitReport(
         objective=result.objective,
         gap=result.gap,
@@ -304,7 +304,7 @@ def _count_support(objective: Objective, scores: Scores) -> int | None:
 def _evaluated_on_host(
     objective: Objective, parameters: SolverParameters, result: SolverResult
 ) -> SolverResult:
-    """Return a result with objective and gap recomputed by the native kernels."""
+    """Recompute objective and gap of a result with the native kernels."""
     matrix = objective.matrix.on_host()
     if matrix is None:
         return result
@@ -312,18 +312,18 @@ def _evaluated_on_host(
     value = point.value + parameters.penalty(result.w)
     if objective.loss.smooth and objective.ridge > 0:
         return replace(result, objective=value, gap=point.gap)
-    # The gap does not follow from the gradient alone: keep the solver's bound on the optimum.
+    # This gradient does not give the gap, so keep the solver's lower bound on the optimum.
     bound = result.objective - result.gap
     return replace(result, objective=value, gap=max(value - bound, 0.0) + point.sum_rounding)
 
 
 def _so_far(objective: Objective) -> SolverResult | None:
-    """Return the best iterate before an I/O error as a result, or None."""
+    """Return the best iterate before an I/O error as a SolverResult, or None."""
     w, history = objective.journal.w, objective.journal.history
     if w is None or not history:
         return None
     best = min(history, key=closeness)
-    if best.fraction < 1.0:  # the objective of a sample is not a bound
+    if best.fraction < 1.0:  # an objective on a sample bounds nothing
         best = best._replace(objective=np.inf, gap=np.inf, estimate=np.inf)
     return SolverResult(
         w=w,
@@ -361,9 +361,9 @@ def _check_margin_memory(margin: Any, memory_limit: int | None) -> None:
     if memory_limit is not None and takes_two_labels(margin):
         raise ParameterError(
             Mention("margin"),
-            " of two labels cannot be combined with ",
+            " as a callable or matrix of two labels cannot be combined with ",
             Mention("memory_limit"),
-            "; use a preset or a callable of labels.",
+            "; use a preset, or a callable of one label.",
         )
 
 
@@ -375,7 +375,7 @@ def make_objective(
     propensity: Floats | None = None,
     matrix: Matrix | None = None,
 ) -> Objective:
-    """Return the objective on the unscaled features."""
+    """Create the objective of a fit, on unscaled features."""
     chosen = preferences_of(data, parameters, pairs=pairs, propensity=propensity)
     return _objective_of(data, parameters, chosen, matrix)
 
@@ -430,7 +430,7 @@ def check_start(w0: Floats | None) -> None:
 
 
 def require_pairs(objective: Objective, data: RankingData) -> None:
-    """Raise an error if there is no pair of positive weight, or not enough memory."""
+    """Raise an error if no pair has a positive weight, or if memory is insufficient."""
     if data.n_features > MANY_FEATURES:
         require_vectors(data.n_features)
     if objective.pairs.n_pairs == 0:

@@ -1,4 +1,4 @@
-"""A ranking metric as a function of the weights of a linear score, exactly.
+"""Exact values of a ranking metric as a function of the weights of a linear score.
 
 The metric is a sum of gain × discount(rank) over the documents with a gain. The rank of such a
 document changes where its score crosses the score of another document of the query, so along a
@@ -14,9 +14,9 @@ import numpy as np
 
 from marginrank._utils.types import Booleans, Floats, Integers
 
-CHUNK = 1 << 22  # score differences that are computed at a time
-ROUNDING = 1e-12  # smaller differences, relative to the largest feature, are ties
-NARROWEST = 1e-9  # shorter intervals are due to rounding errors of equal breakpoints
+CHUNK = 1 << 22  # score differences computed at a time
+ROUNDING = 1e-12  # score differences below this share of the largest feature are ties
+NARROWEST = 1e-9  # shorter intervals are rounding errors of breakpoints that are equal
 
 
 class Steps(NamedTuple):
@@ -40,12 +40,12 @@ class Steps(NamedTuple):
 
 
 class Crossings(NamedTuple):
-    """Changes of the metric along a segment of weights, in order of their positions t."""
+    """Changes of the metric along a segment of weights, sorted by their positions t."""
 
     t: Floats
-    change: Floats  # change of the query's value at each crossing
+    change: Floats  # change of the query's metric at each crossing
     query: Integers
-    start: Floats  # value of each query before the first crossing
+    start: Floats  # metric of each query before the first crossing
 
     def steps(self, query_weight: Floats) -> Steps:
         """Return the weighted sum over queries as a function of t."""
@@ -62,15 +62,15 @@ class LinearRankMetric:
     order.
     """
 
-    differences: Floats  # features of the document minus features of the other one, per pair
-    is_first: Booleans  # whether the document precedes the other one in case of a tie
+    differences: Floats  # per pair: features of the document minus features of the other document
+    is_first: Booleans  # whether the document ranks above the other document if they tie
     starts: Integers  # first pair of each document
-    document: Integers  # document of each pair
-    rank: Integers  # 1 + number of documents that are always above
+    document: Integers  # document number of each pair
+    rank: Integers  # 1 + number of documents that always rank above the document
     gain: Floats
     query: Integers
     constant: Floats  # per query: contribution of documents whose rank never changes
-    discount: Floats  # discount of each rank; the last entry holds for all greater ranks
+    discount: Floats  # discount of each rank; the last entry is for all greater ranks
     tie: float  # scores that differ by at most this are ties, for weights up to 1
 
     @classmethod
@@ -92,7 +92,7 @@ class LinearRankMetric:
         within = np.arange(document.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         other = offsets[query_of[own]][document] + within
         differences = features.take(own[document], axis=0) - features.take(other, axis=0)
-        is_first = own[document] <= other  # a document is never above itself
+        is_first = own[document] <= other  # exclude pairs of a document with itself
         tied = _all_of_row(differences == 0.0)
         above, below = tied & ~is_first, tied & is_first
         if positive:
@@ -165,7 +165,7 @@ class LinearRankMetric:
         return total
 
     def _ranks(self, loses: Booleans) -> Integers:
-        """Return the rank of each document, given the lost pairs; one column per ranking."""
+        """Return each document's rank, given the pairs it loses; one column per ranking."""
         if not self.starts.size:
             return np.empty((0, loses.shape[1]), dtype=np.int64)
         lost = np.add.reduceat(loses, self.starts, axis=0, dtype=np.int64)
@@ -180,13 +180,13 @@ class LinearRankMetric:
         return scores
 
     def _wins(self, near: Floats, far: Floats) -> Booleans:
-        """Return whether a document is above the other one, on the segment next to one end."""
+        """Return, per pair, whether the document ranks higher near one end of a segment."""
         score = np.where(near != 0.0, near, far)
         wins: Booleans = (score > 0.0) | ((score == 0.0) & self.is_first)
         return wins
 
 
 def _all_of_row(conditions: Booleans) -> Booleans:
-    """Return ``conditions.all(axis=1)``, many times faster for a few columns."""
+    """Return ``conditions.all(axis=1)``; faster than NumPy for few columns."""
     result: Booleans = reduce(np.logical_and, conditions.T)
     return result

@@ -33,8 +33,8 @@ from marginrank.models.parameters import recorded_parameters
 from marginrank.solvers.stochastic.sgd import StepProblem
 
 NO_VALUE = (
-    "{} is not defined on the validation data; check its labels. The fit stopped by its objective "
-    "instead."
+    "{} is not defined on the validation data; check its labels. The training "
+    "objective decided when to stop."
 )
 
 # Parameters to increase if a fit did not reach tol.
@@ -149,7 +149,7 @@ def stalled_message(report: FitReport) -> Message | None:
 
 
 class _Validator:
-    """A metric on validation queries; tied scores count as in random order."""
+    """A metric on validation queries, averaged over all orders of tied documents."""
 
     def __init__(self, data: RankingData, scoring: str, queries: Booleans | None = None) -> None:
         self._metric = order_free(get_metric(scoring))
@@ -306,7 +306,7 @@ class _Passes:
         return StopReason.VALIDATED if enough else None
 
     def _by_objective(self, found: _Evaluation) -> StopReason | None:
-        """Return the stop reason if w is near the optimum, or twice the passes would not gain tol.
+        """Return the stop reason if w is near the optimum, or if more passes would gain too little.
 
         The distance to the optimum decreases about like 1 / passes, so it is about the recent gain
         per pass times the number of passes, far more than the gain of a single pass.

@@ -86,7 +86,7 @@ def step_problem(
     propensity: Floats | None = None,
     held_out: Booleans | None = None,
 ) -> StepProblem:
-    """Return the queries of `data`, without held-out queries, as a problem for SGD steps."""
+    """Return the queries of `data` as a StepProblem, without held-out queries."""
     pair_set, loss = _step_pairs(data, parameters, pairs, propensity)
     if held_out is not None:
         pair_set = pair_set.without(held_out)
@@ -94,7 +94,7 @@ def step_problem(
 
 
 def design_of(data: RankingData) -> _core.Matrix:
-    """Return X, followed by one column per position if the data have positions."""
+    """Return X, with one more column per position if the data have positions."""
     term = PositionTerm.of_part(data)
     if term.codes is None:
         return data.matrix
@@ -102,7 +102,7 @@ def design_of(data: RankingData) -> _core.Matrix:
 
 
 def shown_positions(data: RankingData, earlier: Booleans | None = None) -> Booleans | None:
-    """Return whether each position occurs in data or in earlier data; None without positions."""
+    """Return a mask of the positions that occur so far; None without positions."""
     codes = PositionTerm.of_part(data).codes
     if codes is None:
         return earlier
@@ -111,7 +111,7 @@ def shown_positions(data: RankingData, earlier: Booleans | None = None) -> Boole
 
 
 def divisors_of(scale: Floats | None, n_features: int, shown: Booleans | None) -> Floats | None:
-    """Return the divisors of the features, and behind them the divisors of positions, if any."""
+    """Return the divisors of the features, followed by the divisors of positions, if any."""
     if shown is None:
         return scale
     features = np.ones(n_features) if scale is None else scale
@@ -119,7 +119,7 @@ def divisors_of(scale: Floats | None, n_features: int, shown: Booleans | None) -
 
 
 class Contents(NamedTuple):
-    """Counts of a source of data, found in a first pass."""
+    """Counts and scales of the data of a fit, from a first pass."""
 
     n_documents: int
     n_queries: int
@@ -222,7 +222,7 @@ class Learner:
         self._queries = 0
 
     def expect(self, data: RankingData) -> None:
-        """Note the positions of more data; raise ValueError if only earlier data had positions."""
+        """Add positions of new data; raise ValueError unless all data have them or none do."""
         if (data.position is None) != (self._shown is None):
             earlier, now = ("had", "have none") if data.position is None else ("had no", "have")
             raise ValueError(
@@ -231,7 +231,7 @@ class Learner:
         self._shown = shown_positions(data, self._shown)
 
     def separate(self, w: Floats) -> tuple[Floats, dict[str, Any]]:
-        """Return the weights of features, and the fields of a report about positions."""
+        """Split the weights into weights of features and report fields about positions."""
         if self._shown is None:
             return w, {}
         last = int(np.flatnonzero(self._shown)[-1]) + 1

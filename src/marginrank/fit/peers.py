@@ -12,8 +12,8 @@ from marginrank.fit.linear import Parameters, fit_linear, make_objective
 from marginrank.models.linear_model import LinearModel
 
 CLOSE = 1e-6  # largest (F − F*) / F*
-TIGHTER = 1e-2  # factor on tol for the next attempt
-ATTEMPTS = 4  # with more, tol would be below the precision of float64
+TIGHTER = 1e-2  # factor by which each attempt decreases tol
+ATTEMPTS = 4  # with more attempts, tol would be below the precision of float64
 
 
 def fit_like_svm_rank(

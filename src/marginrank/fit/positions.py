@@ -40,7 +40,7 @@ class PositionTerm:
 
     @classmethod
     def of_part(cls, data: RankingData) -> "PositionTerm":
-        """Return the term of a part of a stream: one column for every position up to the 20th."""
+        """Return the term of a chunk of a stream: always one column per position up to the 20th."""
         if data.position is None:
             return cls(None, data.n_features)
         if data.context is not None:
@@ -48,7 +48,7 @@ class PositionTerm:
         return cls(position_codes(data.position, None, POOLED), data.n_features)
 
     def beside(self, matrix: Matrix) -> Matrix:
-        """Return X with one column per position; X is not copied."""
+        """Append one column per position to X, without a copy of X."""
         if self.codes is None:
             return matrix
         if not isinstance(matrix, NativeMatrix):
@@ -73,7 +73,7 @@ class PositionTerm:
         return Scale(np.append(scale.values, 1.0), scale.without_effect)
 
     def at_cells(self, cells: Floats, values: Floats) -> dict[str, Any]:
-        """Return the report's fields about positions; `values` are the effects of `cells`."""
+        """Return report fields about positions, given the effects of some cells."""
         assert self.codes is not None
         effects = np.zeros(self.codes.width)
         effects[cells.astype(np.int64)] = values
@@ -86,13 +86,13 @@ class PositionTerm:
         return np.concatenate([w0, np.zeros(self.codes.width)])
 
     def separate(self, w: Floats, report: FitReport) -> tuple[Floats, FitReport]:
-        """Return the weights of the features, and the report with the effects."""
+        """Split a result into weights of the features, and a report with the position effects."""
         if self.codes is None:
             return w, report
         return w[: self.n_features], replace(report, **self.effects(w))
 
     def effects(self, w: Floats) -> dict[str, Any]:
-        """Return the report's fields about positions."""
+        """Return report fields about positions, given the effects of all cells."""
         if self.codes is None:
             return {}
         effect = self.codes.effects(w[self.n_features :])
@@ -100,13 +100,13 @@ class PositionTerm:
 
 
 def click_scores(data: RankingData, w: Floats, rows: Integers | None, threads: int) -> Floats:
-    """Return Xw of some rows, plus the effects of their positions if the data have positions."""
+    """Return Xw of some rows, plus the effects of their positions, if any."""
     view = cast(NativeMatrix, PositionTerm.of(data).beside(native_matrix(data))).view
     return view.dot(w[: view.n_columns], rows, threads)
 
 
 def effects_on_clicks(data: RankingData, report: FitReport | None, rows: Integers | None) -> Floats:
-    """Return the effect of the position of each document, by a fit to other documents.
+    """Look up the fitted effect of each document's position.
 
     It is 0 for positions that the fit has not seen, and for data without positions.
     """

@@ -39,7 +39,7 @@ from marginrank.objective.objective import PRECISION, Point
 from marginrank.objective.pair_sets import PairSet
 
 NEAR = 0.01  # largest squared distance to the optimum, in squared standard errors
-MATRICES = 3  # n × n matrices in memory: the Hessian, its factor, and a copy
+MATRICES = 3  # number of n × n matrices in memory: the Hessian, its factor, a copy
 
 
 class LeaveOneOut(NamedTuple):
@@ -72,7 +72,7 @@ class FittedPoint(NamedTuple):
         pairs: PairList | None,
         propensity: Floats | None,
     ) -> "FittedPoint":
-        """Return the objective of a fit at the weights of `model`; ValueError if not smooth."""
+        """Create it from a fitted model; raise ValueError if the objective is not smooth."""
         check_no_positions(data, "The influence of queries")
         if model.report is not None and model.report.position_effect is not None:
             raise ValueError(
@@ -110,7 +110,7 @@ class FittedPoint(NamedTuple):
 
     @property
     def shares(self) -> Floats:
-        """The share m_q of each query in the total that the loss is divided by.
+        """The share m_q of each query in the divisor of the loss.
 
         Without normalization it is the same for all queries with pairs.
         """
@@ -175,7 +175,7 @@ def leave_one_out(
 
 
 def _scores_without_query(fitted: FittedPoint) -> Floats:
-    """Return the score of each document in pairs by the model fitted without its query."""
+    """Return each document's score by the model fitted without its query."""
     point = fitted.point
     objective, n = point.objective, point.w.size
     space, design = objective.space, objective.design
@@ -195,7 +195,7 @@ def _scores_without_query(fitted: FittedPoint) -> Floats:
         if weight == 0:
             continue
         own = X[first:last]
-        differences = own - own[0]  # pairs depend on differences only, and offsets cost digits
+        differences = own - own[0]  # subtract offsets, which no pair depends on, to keep digits
         rest = 1.0 / (1.0 - share)
         slope = pull + rest * (gradient - differences.T @ slopes[first:last])
         without = ridge + rest * (hessian - differences.T @ curved[first:last])
@@ -249,5 +249,5 @@ def _check_near(distance: float, expected: float) -> None:
         ratio = np.sqrt(distance / expected) if expected > 0 else np.inf
         raise ValueError(
             f"coef_ is {ratio:.2g} standard errors from the optimum for these data. Pass the data "
-            "and weights of the fit; if they are, fit with a smaller tol."
+            "and weights of the fit; if you did, fit with a smaller tol."
         )

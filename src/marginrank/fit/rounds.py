@@ -22,7 +22,7 @@ from marginrank.models.fit_report import FitReport, Iteration, StopReason
 from marginrank.objective.pair_weights import PairFactors, top_difference
 from marginrank.solvers.result import Callback
 
-Solution = tuple[Floats, FitReport]  # the weights are for the unscaled features
+Solution = tuple[Floats, FitReport]  # (weights of the unscaled features, report)
 
 MOST_ROUNDS = 10  # most problems; PATIENCE ends most fits earlier
 PATIENCE = 3  # stop after this many problems in a row without a better ranking
@@ -32,9 +32,13 @@ CUT_SHORT = (StopReason.INTERRUPTED, StopReason.FAILED)
 class Problems(NamedTuple):
     """Functions of a learner that make and solve the problems of :func:`fit_in_rounds`."""
 
-    choose: Callable[..., Preferences]  # pair weights -> pairs; no argument for the first problem
-    solve: Callable[[Preferences, Floats | None, Callback], Solution]  # (pairs, w0, callback)
-    score: Callable[[Floats], Floats]  # weights -> scores by row of the data
+    choose: Callable[
+        ..., Preferences
+    ]  # returns the pairs for given pair weights; without argument for the first problem
+    solve: Callable[
+        [Preferences, Floats | None, Callback], Solution
+    ]  # solves a problem, given (pairs, w0, callback)
+    score: Callable[[Floats], Floats]  # returns one score per row for given weights
 
 
 class Top:
@@ -66,7 +70,7 @@ class Top:
         return ranking.documents.by_row(by_document)
 
     def weigh(self, scores: Floats) -> PairFactors:
-        """Add a ranking to the mean discounts, and return the weights of pairs from these."""
+        """Add a ranking to the mean discounts, and return the pair weights that these imply."""
         self._n_rankings += 1
         self.mean += (self.discounts(scores) - self.mean) / self._n_rankings
         return top_difference(self.data.y, self.data.qid, self.mean, self._k)
@@ -110,7 +114,7 @@ def fit_in_rounds(
     try:
         while rounds.go_on:
             w0 = rounds.solve(w0)
-    except KeyboardInterrupt:  # while documents are ranked
+    except KeyboardInterrupt:  # interrupted while documents were ranked
         return rounds.together(StopReason.INTERRUPTED)
     return rounds.together()
 
@@ -147,7 +151,7 @@ class _Rounds:
         return w
 
     def together(self, stop: StopReason | None = None) -> Solution:
-        """Return the weights of the best problem, and its report with the history of all."""
+        """Return the weights and report of the best problem, with the history of all problems."""
         w, best = self.solutions[_best(self.values)]
         last = self.solutions[-1][1]
         if last.stop_reason in CUT_SHORT:

@@ -27,13 +27,13 @@ from marginrank.operators.parts.matrix import StreamedMatrix
 from marginrank.operators.transformed import ScaledMatrix
 
 SCALES: dict[str, type[FeatureScale]] = {"standard": StandardScale, "range": RangeScale}
-HUGE = 1e10  # beside a constant of this size, gradients of other features have only six digits
+HUGE = 1e10  # beside a constant of this size, gradients of other features keep only six digits
 SHOWN = 10  # most features named in a message
 
 
 @dataclass(frozen=True)
 class Scale:
-    """The numbers that features are divided by, and the features without effect."""
+    """The divisors of the features, and the features without effect."""
 
     values: Floats  # σ, positive; 1 for a constant feature
     without_effect: Integers  # features that are constant within every query, so without effect
@@ -97,7 +97,7 @@ class ScaleSearch:
         if self._scale is None:
             return
         require_vectors(data.n_features)
-        with np.errstate(over="ignore", invalid="ignore"):  # `found` raises ValueError instead
+        with np.errstate(over="ignore", invalid="ignore"):  # `found` checks for overflow
             self._in_queries.add(data)
             if self._other is not None:
                 self._other.add(data)
@@ -183,7 +183,7 @@ def effect_message(features: Sequence[int], names: Sequence[str] | None) -> Mess
 
 @contextmanager
 def blaming_features(*, C: Any) -> Iterator[None]:
-    """Replace an error about a C derived from the features by an error about the features."""
+    """If a C chosen from the data is invalid, raise an error about the features instead."""
     try:
         yield
     except ParameterError as error:

@@ -33,7 +33,7 @@ from marginrank.solvers import find_solver
 from marginrank.solvers.registry import state_bytes
 from marginrank.solvers.result import Callback, SolverResult
 
-DEFAULT_OVER_FIRST = 50.0  # default C / C at which the first weight becomes non-zero
+DEFAULT_OVER_FIRST = 50.0  # ratio of the default C to the smallest C with a nonzero weight
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class SparseParameters(SparseDeclaration, DeviceDeclaration, PairParameters):
         self.minimizer(get_loss(self.loss))
 
     def penalty(self, w: Floats) -> float:
-        """Return the penalty that is added to the loss."""
+        """Return the penalty on the weights."""
         return self.regularizer().value(w)
 
     @property
@@ -157,7 +157,7 @@ def empty_message(w: Floats, parameters: SparseParameters) -> Message | None:
 
 
 def first_C(objective: Objective, *, l1_ratio: float = 1.0, positive: bool = False) -> float:
-    """Return the C above which some weight is not zero: l1_ratio / ‖∇L(0)‖∞.
+    """Return the largest C with all weights zero: l1_ratio / ‖∇L(0)‖∞.
 
     It is infinite if no feature helps. `objective` is the loss with C = 1, without a ridge.
 
@@ -183,7 +183,7 @@ def first_radius(objective: Objective, *, positive: bool = False) -> float:
     the derivative of another feature is as large, or the derivative of j is zero. The result is
     infinite if no feature helps. `objective` is the loss, without a ridge.
     """
-    if not objective.loss.smooth:  # it has no second derivative: use the squared hinge
+    if not objective.loss.smooth:  # the hinge has no second derivative: use the squared hinge
         objective = objective.with_loss(LOSSES["squared_hinge"])
     gradient = objective.at_zero().gradient
     pull = L1Ball(1.0, positive).pull(gradient)
@@ -193,7 +193,7 @@ def first_radius(objective: Objective, *, positive: bool = False) -> float:
     vertex = np.zeros_like(gradient)
     vertex[j] = -np.sign(gradient[j])
     change, _ = objective.at_zero().hess_vec(vertex)
-    decay = float(change @ vertex)  # how fast the derivative of j decreases with the radius
+    decay = float(change @ vertex)  # decrease of the derivative of j per unit of radius
     sides = [-gradient] if positive else [-gradient, gradient]
     changes = [-change] if positive else [-change, change]
     others = np.arange(gradient.size) != j

@@ -9,11 +9,11 @@ from marginrank.models.fit_report import Iteration, iteration_text
 from marginrank.operators.parts.matrix import OnRead
 from marginrank.solvers.result import Callback
 
-WINDOW = 3  # number of iterations from which the rate of convergence is estimated
+WINDOW = 3  # number of last iterations that estimate the rate of convergence
 
 
 class Watch(NamedTuple):
-    """Callbacks of a fit: for each iteration, and for rows and bytes that were read."""
+    """Two callbacks of a fit: one per iteration, one per part that was read."""
 
     callback: Callback | None = None
     on_read: OnRead | None = None

@@ -153,8 +153,8 @@ def _booster_of(model: Any) -> Any:
     model = getattr(model, "booster_", model)
     if not (_is_booster(model, "lightgbm") or _is_booster(model, "xgboost")):
         raise ValueError(
-            f"{type(model).__name__} is not a model of LightGBM or XGBoost; for other "
-            "linear models, call explain of a ranker of marginrank or of as_linear_model(model)."
+            f"{type(model).__name__} is not a model of LightGBM or XGBoost; call the "
+            "method explain of a ranker of marginrank, or explain of as_linear_model(pipeline)."
         )
     return model
 

@@ -443,6 +443,6 @@ ESTIMATOR_ONLY: dict[str, dict[str, Any]] = {
 
 
 def recorded_parameters(estimator: str, parameters: Any) -> dict[str, Any]:
-    """Return all parameters of an estimator by name: those of its fit, and its others."""
+    """Return all parameters of an estimator by name, with the given values."""
     own = {field.name: getattr(parameters, field.name) for field in fields(parameters)}
     return dict(sorted((ESTIMATOR_ONLY[estimator] | own).items()))
