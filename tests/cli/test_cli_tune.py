@@ -233,8 +233,8 @@ def test_a_solver_that_cannot_do_one_of_the_losses(invoke, tmp_path):
         ("--folds 31", "31 folds need as many queries, and there are 30; use fewer folds."),
         (
             "--folds 30 --nested",
-            "--nested divides the training rows of fold 1 again: 30 folds need as many queries, "
-            "and there are 29; use fewer folds.",
+            "--nested cross-validation cannot split the training rows of fold 1: 30 folds need as "
+            "many queries, and there are 29; use fewer folds.",
         ),
     ],
 )

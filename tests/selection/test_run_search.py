@@ -83,7 +83,10 @@ def test_the_simplest_within_an_error_of_the_best():
     [
         ({"rule": "two_se"}, "rule='two_se' must be one of 'best', 'one_se'"),
         ({"cv": 31}, "31 folds need as many queries, and there are 30"),
-        ({"cv": 30, "nested": True}, "nested divides the training rows of fold 1 again: 30"),
+        (
+            {"cv": 30, "nested": True},
+            "nested cross-validation cannot split the training rows of fold 1: 30",
+        ),
         ({"budget": 0.0}, "budget=0.0 must be a finite number, more than 0"),
         ({"validation": DATA, "rule": "one_se"}, "rule='one_se' .*folds"),
         ({"validation": DATA, "nested": True}, "nested .*folds"),

@@ -17,9 +17,7 @@ from marginrank import _core
 from marginrank._utils.types import Booleans, Floats, Integers
 
 MOST_KNOTS = 255  # per feature: knots and a column for missing values fit in a byte
-LEAST_STEP = float(
-    np.finfo(np.float64).tiny
-)  # smallest distance between knots: its inverse is finite
+LEAST_STEP = float(np.finfo(np.float64).tiny)  # least distance between knots
 BLOCK_ENTRIES = 1 << 22  # entries of X converted to a dense block at a time
 
 

@@ -138,9 +138,8 @@ class KernelMap:
     def features(self, X: Any, threads: int) -> NDArray[Any]:
         """Return ψ of each document of the training data X, with the precision of X."""
         if self.landmarks.rows.size == X.shape[0]:
-            return (self.vectors * self.roots).astype(
-                X.dtype, copy=False
-            )  # U Λ^½, without another kernel matrix
+            # For landmarks ψ is a row of U Λ^½.
+            return (self.vectors * self.roots).astype(X.dtype, copy=False)
         return self.landmarks.product(X, self.vectors / self.roots, threads, X.dtype)
 
     def expansion(self, w: Floats) -> Floats:

@@ -32,12 +32,10 @@ CUT_SHORT = (StopReason.INTERRUPTED, StopReason.FAILED)
 class Problems(NamedTuple):
     """Functions of a learner that make and solve the problems of :func:`fit_in_rounds`."""
 
-    choose: Callable[
-        ..., Preferences
-    ]  # returns the pairs for given pair weights; without argument for the first problem
-    solve: Callable[
-        [Preferences, Floats | None, Callback], Solution
-    ]  # solves a problem, given (pairs, w0, callback)
+    # Returns the pairs for given pair weights; without an argument for the first problem.
+    choose: Callable[..., Preferences]
+    # Solves a problem, given pairs, initial weights and a callback.
+    solve: Callable[[Preferences, Floats | None, Callback], Solution]
     score: Callable[[Floats], Floats]  # returns one score per row for given weights
 
 

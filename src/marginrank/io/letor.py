@@ -426,9 +426,8 @@ def float32_holds(values: Floats) -> bool:
 def _rounded(values: Floats, digits: int) -> Floats:
     """Return non-zero `values` rounded to a number of significant digits."""
     places = digits - 1 - np.floor(np.log10(np.abs(values)))
-    scale = 10.0 ** np.abs(
-        places
-    )  # exact up to 10²²; beyond, the result may be False although no digit is lost
+    # Powers are exact up to 10²². Beyond, digits may seem lost that are not.
+    scale = 10.0 ** np.abs(places)
     tall = places < 0
     whole = np.rint(np.where(tall, values / scale, values * scale))
     rounded: Floats = np.where(tall, whole * scale, whole / scale)

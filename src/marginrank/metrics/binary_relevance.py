@@ -187,7 +187,7 @@ def _relevance(ranking: Ranking, threshold: float) -> tuple[Floats, Floats]:
 
 
 def _count_found(ranking: Ranking, k: int | None, threshold: float) -> tuple[Floats, Floats]:
-    """Return, per query, the number of relevant documents up to rank k, and of all of them."""
+    """Return two counts per query: relevant documents up to rank k, and all relevant documents."""
     relevant, n_relevant = _relevance(ranking, threshold)
     chance, _ = _chances(ranking, relevant, average_ties=ranking.average_ties)
     return ranking.total(chance * _top(ranking, k)), n_relevant
@@ -199,8 +199,8 @@ def _top(ranking: Ranking, k: int | None) -> Booleans:
 
 
 def _chances(ranking: Ranking, relevant: Floats, *, average_ties: bool) -> tuple[Floats, Floats]:
-    """Return, per rank, the chance of a relevant document, and the expected number above it."""
-    before_each = np.cumsum(relevant) - relevant  # exact integers
+    """Return, per rank, the probability of relevance, and the expected relevant documents above."""
+    before_each = np.cumsum(relevant) - relevant  # exact integer arithmetic
     above = before_each - ranking.repeat(before_each[ranking.offsets[:-1]])
     groups = ranking.ties
     if not average_ties or groups.starts.size == relevant.size:

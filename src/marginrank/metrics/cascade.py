@@ -1,4 +1,4 @@
-"""Expected reciprocal rank: a reader goes down the ranking and stops when satisfied."""
+"""Expected reciprocal rank (ERR): a user reads down the ranking and stops when satisfied."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from marginrank.metrics.cumulative_gain import LARGEST_EXPONENT, gains
 from marginrank.metrics.options import check_cutoff, check_real, ranking_metric
 from marginrank.metrics.ranking import Ranking
 
-LARGE = 500  # groups of ties with more documents are computed one by one
+LARGE = 500  # larger groups of ties are computed one by one
 NEGLIGIBLE = 40.0  # positions that a reader reaches with a chance below exp(−40) are ignored
 
 
@@ -99,7 +99,7 @@ def _expected_stops(ranking: Ranking, satisfied: Floats, within: Booleans) -> Fl
         own = group[at]
         joined += 1
         n = groups.sizes[own] - n_able[own] + joined
-        share = np.minimum(position[at] / n, 1.0)  # values at positions beyond n are not used
+        share = np.minimum(position[at] / n, 1.0)  # positions beyond n are not used
         above = np.where(position[at] > 1, beyond[at - 1], 1.0)
         q = go_on[first_able[own] + joined - 1]
         beyond[at] = (1.0 - share) * beyond[at] + share * q * above

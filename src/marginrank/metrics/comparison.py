@@ -15,7 +15,7 @@ from marginrank._utils.types import Floats
 from marginrank.data.queries import group_rows
 from marginrank.metrics.names import Metric, get_metric, metric_name, order_free
 
-CHUNK = 1 << 22  # signs drawn at a time
+CHUNK = 1 << 22  # number of random signs drawn at a time
 
 
 @dataclass(frozen=True, repr=False)
@@ -161,7 +161,7 @@ def compare_values(
     confidence: float = 0.95,
     random_state: Any = 0,
 ) -> Comparison:
-    """Compare two rankings, given a metric's value per query for each; at least two queries."""
+    """Compare two rankings, given their metric values for at least two queries."""
     p, interval = _t_test(a - b, confidence)
     return Comparison(
         metric=metric,
@@ -177,7 +177,7 @@ def compare_values(
 
 
 def _t_test(difference: Floats, confidence: float) -> tuple[float, tuple[float, float]]:
-    """Return the p-value of the hypothesis that the mean is 0, and the mean's interval."""
+    """Return the p-value for mean 0, and the confidence interval of the mean."""
     from scipy.special import stdtr  # scipy.stats is slow to import
 
     mean = float(np.mean(difference))
@@ -201,7 +201,7 @@ def standard_error(values: Floats) -> float:
 
 def _randomization_test(difference: Floats, n_resamples: int, random_state: Any) -> float:
     """Return the p-value: how often random signs give a sum at least as far from 0."""
-    d = difference[difference != 0]  # random signs do not change 0
+    d = difference[difference != 0]  # a swap does not change a difference of 0
     exact = d.size <= np.log2(n_resamples)
     signs: Iterable[NDArray[Any]] = _random_signs(d.size, n_resamples, random_state)
     if exact:
@@ -215,7 +215,7 @@ def _randomization_test(difference: Floats, n_resamples: int, random_state: Any)
 
 
 def _random_signs(n: int, n_resamples: int, random_state: Any) -> Iterator[NDArray[np.uint8]]:
-    """Yield random signs in chunks, one row per resample: 1 to flip, 0 to keep."""
+    """Yield random swaps in chunks, one row per resample: 1 flips a sign, 0 keeps it."""
     generator = np.random.default_rng(random_state)
     n_bytes = (n + 7) // 8
     while n_resamples > 0:

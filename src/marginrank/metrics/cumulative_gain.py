@@ -9,7 +9,7 @@ from marginrank._utils.types import Floats
 from marginrank.metrics.options import check_cutoff, ranking_metric, ratio
 from marginrank.metrics.ranking import Ranking
 
-LARGEST_EXPONENT = 960  # the sum of any number of gains up to 2**960 is finite
+LARGEST_EXPONENT = 960  # largest gain: sums of gains up to 2**960 do not overflow
 
 
 @ranking_metric()
@@ -176,7 +176,7 @@ def gains(ranking: Ranking, kind: str) -> Floats:
 
 
 def found_gains(ranking: Ranking, gain_of: Floats) -> Floats:
-    """Return the gain at each rank, 0 for documents that were not retrieved."""
+    """Return the gain at each rank; a document that was not retrieved has gain 0."""
     return ranking.expected(gain_of) * ranking.retrieved
 
 

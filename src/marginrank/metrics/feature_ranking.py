@@ -23,9 +23,9 @@ from marginrank.metrics import get_metric, pairwise_accuracy
 from marginrank.metrics.names import METRICS, Metric, metric_name, order_free, split_options
 from marginrank.metrics.options import ROUNDING, exceeds
 
-N_BLOCKS = 16  # blocks of sparse columns: one is in memory, each costs a pass over the entries
-SAMPLE = 1 << 16  # entries from which the blocks are estimated
-FEATURE_BYTES = 160  # approximate memory of the name and the values of a feature
+N_BLOCKS = 16  # number of blocks of sparse columns; each takes one pass over the entries
+SAMPLE = 1 << 16  # number of sampled entries that determine the blocks
+FEATURE_BYTES = 160  # approximate bytes of a feature's name and results
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -157,7 +157,7 @@ def rank_features(
 
 
 def best_first(values: Floats) -> Integers:
-    """Return columns by descending value, nan last; equals up to rounding keep their order."""
+    """Sort columns by descending value, nan last; values equal up to rounding keep their order."""
     step = ROUNDING * np.fmax.reduce(np.abs(values), initial=0.0)
     return np.argsort(-np.round(values / step) if step > 0 else -values, kind="stable")
 
@@ -172,10 +172,10 @@ class _ColumnMetric:
         self._grouped: Callable[[Floats], Floats] = lambda scores: scores
         if not self.is_ours:
             return
-        self._metric = partial(order_free(metric), n_jobs=1)  # threads share the columns instead
+        self._metric = partial(order_free(metric), n_jobs=1)  # columns run in parallel
         if function is pairwise_accuracy and "ties" not in options:
             self._metric = partial(self._metric, ties="half")
-        self(np.zeros(data.n_documents))  # raises errors that name labels by their row in y
+        self(np.zeros(data.n_documents))  # checks the labels by row
         # Rows are grouped by query once, not for each column.
         self._grouped = data.queries.grouped
         self._y, self._qid = map(data.queries.grouped, (data.y, data.qid))

@@ -25,7 +25,7 @@ METRICS: dict[str, Metric] = {
     metric.__name__: metric for metric in (*_ALL, pairwise_accuracy, kendall_tau, auc)
 }
 
-# Metrics that are shown if none are named.
+# Metrics of commands and reports by default.
 COMMON_METRICS = (
     "ndcg@1",
     "ndcg@5",
@@ -39,7 +39,7 @@ ALIASES = {"map": "average_precision", "mrr": "reciprocal_rank", "p": "precision
 
 
 def get_metric(metric: str | Metric, **options: Any) -> Metric:
-    """Return a metric by name, with its options filled in.
+    """Return a metric as a function with its options set; `metric` is a name or a function.
 
     Parameters
     ----------
@@ -120,11 +120,11 @@ def _check_options(metric: Metric, options: dict[str, Any]) -> None:
         if option not in known:
             allowed = ", ".join(known)
             raise ValueError(f"{metric.__name__} has no option {option!r}; available: {allowed}.")
-    metric([0, 0], [1.0, 0.0], **options)  # checks the values
+    metric([0, 0], [1.0, 0.0], **options)  # check the values of the options
 
 
 def metric_name(metric: Metric) -> str:
-    """Return the name of a metric in reports: "ndcg@10", "ndcg@10(gain='linear')"."""
+    """Return the name of a metric with its options: "ndcg@10", "ndcg@10(gain='linear')"."""
     if not isinstance(metric, partial):
         return getattr(metric, "__name__", repr(metric))
     options = dict(metric.keywords)

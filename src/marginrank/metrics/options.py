@@ -18,7 +18,7 @@ from marginrank.metrics.ranking import Ranking
 
 Value = float | Any  # a float, or with per_query=True an array; Any avoids casts by users
 
-ROUNDING = 1e-12  # relative; the order of the rows may change values by this much
+ROUNDING = 1e-12  # relative rounding error that the order of the rows may cause
 
 
 class RankingMetric(Protocol):
@@ -42,7 +42,7 @@ class RankingMetric(Protocol):
     def of_retrieved(
         self, y: ArrayLike, scores: ArrayLike, qid: ArrayLike, retrieved: Booleans, **options: Any
     ) -> Floats:
-        """Return one value per query of a run, in which only the `retrieved` documents rank."""
+        """Return one value per query of a run; only the `retrieved` documents have ranks."""
 
 
 def ranking_metric(
@@ -107,7 +107,7 @@ def ranking_metric(
 
 
 def _conventions(*, ties: str = "order", no_relevant: float | str = 0.0) -> None:
-    """Declare the options that most metrics share."""
+    """Declare the options `ties` and `no_relevant`, which most metrics have."""
 
 
 def check_cutoff(k: Any) -> int | None:
@@ -127,7 +127,7 @@ def check_real(name: str, value: Any) -> float:
 
 
 def exceeds(value: Any, other: Any) -> Any:
-    """Whether a value is higher than another by more than rounding."""
+    """Whether `value` is higher than `other` by more than rounding errors."""
     return value - other > ROUNDING * np.abs(value)
 
 

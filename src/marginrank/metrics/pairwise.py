@@ -155,7 +155,7 @@ class _Pairs:
         self.total = self._pair_set.weight_by_query
 
     def weight_apart(self, n_groups: int) -> Floats:
-        """Return, per query, the weight of pairs in order, `n_groups` or more tie groups apart."""
+        """Return, per query, the weight of ordered pairs at least `n_groups` tie groups apart."""
         # The kernel gets the index of the tie group instead of the score of a document: documents
         # are sorted by it already, and scores of very different magnitude stay distinct.
         number = self._ties.repeat(np.arange(float(self._ties.sizes.size)))

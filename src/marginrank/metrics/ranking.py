@@ -12,7 +12,7 @@ from marginrank._utils.types import Booleans, Floats, Integers
 from marginrank.data.queries import Documents, Queries, group_rows
 from marginrank.data.validation import check_labels, check_vector, from_device
 
-LOWEST = np.finfo(np.float64).min  # score of documents that were not retrieved
+LOWEST = np.finfo(np.float64).min  # score of documents that a run did not retrieve
 Scalar = TypeVar("Scalar", np.float64, np.int64, np.int32)
 
 
@@ -64,7 +64,7 @@ class Ranking:
 
     judgments: Judgments
     scores: Floats
-    average_ties: bool  # whether a metric is the expectation over all orders of ties
+    average_ties: bool  # whether metrics are averaged over all orders of tied documents
     found: Booleans  # whether a document was retrieved
 
     @classmethod
@@ -116,7 +116,7 @@ class Ranking:
 
     @property
     def offsets(self) -> Integers:
-        """Position of the first document of each query, and the number of documents."""
+        """Offsets of queries: query q has the documents offsets[q] … offsets[q + 1] − 1."""
         return self.documents.offsets
 
     @cached_property
@@ -126,12 +126,12 @@ class Ranking:
 
     @cached_property
     def order(self) -> Integers:
-        """Positions of the documents, query by query, by descending score."""
+        """Permutation that sorts the documents of each query by descending score."""
         return _core.rank_documents(self.scores, self.offsets, self.threads)
 
     @cached_property
     def rank(self) -> Integers:
-        """The ranks 1, 2, … of each query, in the order of the scores."""
+        """The ranks 1, 2, … of each query, concatenated."""
         return np.arange(1, self.labels.size + 1) - self.repeat(self.offsets[:-1])
 
     @cached_property
@@ -186,7 +186,7 @@ def _check_lengths(y: ArrayLike, n_scores: int) -> None:
         n_labels = len(y)  # type: ignore[arg-type]
     except TypeError:  # a number, which check_vector rejects
         return
-    if n_labels != n_scores:  # either may be wrong
+    if n_labels != n_scores:  # y or scores may have the wrong length
         raise ValueError(
             f"y has {n_labels} entries and scores has {n_scores}; pass one label and one score per "
             "document."
@@ -194,7 +194,7 @@ def _check_lengths(y: ArrayLike, n_scores: int) -> None:
 
 
 class TieGroups:
-    """Groups of tied documents of a ranking, in its order.
+    """Groups of documents with equal scores, in the order of the ranking.
 
     Attributes
     ----------

@@ -26,16 +26,16 @@ from marginrank.metrics.cumulative_gain import ndcg
 from marginrank.metrics.names import Metric, get_metric, split_options
 from marginrank.metrics.options import RankingMetric
 
-JUDGED = "judged"  # share of the first documents that are judged: judged@10
+JUDGED = "judged"  # share of the first k documents that are judged, as in judged@10
 DEFAULT_METRICS = ("ndcg@10", "average_precision", "reciprocal_rank", "recall@100", "judged@10")
-# Metrics with bounds: shares of an ideal that grows with the relevant documents, and others.
+# Metrics with bounds: those divided by an ideal value, and those that are not.
 SHARES = (ndcg, average_precision, recall)
 BOUNDED = (*SHARES, precision, reciprocal_rank, err)
 
 
 @dataclass(frozen=True, repr=False)
 class RunEvaluation(ResultTable):
-    """Metrics of a run: values per query, means, and bounds on them due to unjudged documents.
+    """Metrics of a run: values per query, means, and bounds of the means for unjudged documents.
 
     Attributes
     ----------
@@ -196,7 +196,7 @@ class _ScoredDocuments(NamedTuple):
     """The documents of one run, and the judged documents that it has not retrieved."""
 
     query_ids: NDArray[Any]
-    qid: Integers  # query of each document, an index of query_ids
+    qid: Integers  # index in query_ids of each document's query
     y: Floats
     is_judged: Booleans
     retrieved: Booleans
@@ -204,7 +204,7 @@ class _ScoredDocuments(NamedTuple):
 
     @property
     def is_open(self) -> Booleans:
-        """Whether a document of the run has no judgment."""
+        """Mask of the documents of the run that have no judgment."""
         return self.retrieved & ~self.is_judged
 
 
@@ -263,7 +263,7 @@ def _bounds(metric: Metric, documents: _ScoredDocuments, values: Floats) -> tupl
 def _judged_share(documents: _ScoredDocuments, name: str) -> Floats:
     """Return the share of judged documents among the first k, or all, that were retrieved."""
     _, at, k = name.partition("@")
-    count = get_metric(f"precision{at}{k}")  # checks the cut-off
+    count = get_metric(f"precision{at}{k}")  # check the cut-off
     judged, retrieved = (
         _measure(count, documents._replace(y=of.astype(np.float64)))
         for of in (documents.is_judged & documents.retrieved, documents.retrieved)

@@ -20,9 +20,8 @@ SOLR_CLASS = "org.apache.solr.ltr.model.LinearModel"
 SOLR_NORMALIZERS = {"StandardNormalizer": ("std",), "MinMaxNormalizer": ("max", "min")}
 PLUGIN_TYPE = "model/linear"
 PLUGIN_NORMALIZERS = {"standard": ("standard_deviation",), "min_max": ("maximum", "minimum")}
-MOST_INDICES = (
-    1 << 24
-)  # largest index of a feature without a name: a small file must not allocate gigabytes
+# Largest index of a feature without a name: a small file must not allocate gigabytes.
+MOST_INDICES = 1 << 24
 INDEX = re.compile(r"f([1-9]\d{0,8})", re.ASCII)  # default names of features in exports
 
 

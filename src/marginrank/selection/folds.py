@@ -1,4 +1,4 @@
-"""Folds of whole queries: training rows and test rows.
+"""Folds for cross-validation, which keep whole queries together.
 
 scikit-learn is not imported; its splitters are called through their `split` method.
 """
@@ -18,7 +18,7 @@ from marginrank.data.validation import in_order
 
 
 class Fold(NamedTuple):
-    """A division of the documents into rows to train on and rows to test, both ascending."""
+    """One fold: ascending row numbers of the training documents and of the test documents."""
 
     number: int  # index of the fold, from 1
     train: Integers
@@ -97,7 +97,7 @@ def check_folds(data: RankingData, folds: Iterable[Fold]) -> None:
     """
     labels = in_order(data.y)
     query_of_row = data.qid
-    seen: dict[int, int] = {}  # hash of the rows of a fold → fold number
+    seen: dict[int, int] = {}  # fold number by hash of the fold's rows
     for fold in folds:
         rows_hash = hash((fold.train.tobytes(), fold.test.tobytes()))
         first = seen.setdefault(rows_hash, fold.number)
@@ -125,20 +125,20 @@ def check_folds(data: RankingData, folds: Iterable[Fold]) -> None:
 
 
 def queries_by_id(ids: NDArray[Any]) -> Integers:
-    """Return the indices that sort the queries by id, which do not depend on the row order."""
+    """Return the permutation that sorts queries by id, so results do not depend on row order."""
     if ids.dtype.kind != "O":
         return np.argsort(ids, kind="stable")
     return np.array(sorted(range(ids.size), key=lambda k: _sort_key(ids[k])), dtype=np.int64)
 
 
 def numbers_by_id(data: RankingData) -> Integers:
-    """Return, for each document, the position of its query in the order of the query ids."""
+    """Return, for each document, the rank (from 0) of its query id among the sorted ids."""
     numbers: Integers = np.argsort(queries_by_id(data.query_ids))[data.qid]
     return numbers
 
 
 def rows_of(data: RankingData, rows: Integers, *, n_jobs: int | None = None) -> RankingData:
-    """Return the documents of these rows, with their queries, weights and feature names."""
+    """Return a RankingData with only these rows."""
     query_of_row = data.qid[rows]
     weight, query_weight, cost = data.sample_weight, data.query_weight, data.cost
     position, context = data.position, data.context
@@ -158,7 +158,7 @@ def rows_of(data: RankingData, rows: Integers, *, n_jobs: int | None = None) -> 
 
 
 def cost_by_label(cost: Any, y: NDArray[Any]) -> Any:
-    """Return a matrix over labels as a function of labels, because a fold may lack some labels."""
+    """Convert a matrix over labels to a function of labels, because a fold may lack labels."""
     if cost is None or isinstance(cost, str) or callable(cost):
         return cost
     matrix = np.asarray(cost)
@@ -183,14 +183,14 @@ def has_pairs(y: NDArray[Any], query_of_row: Integers) -> bool:
 
 
 class FoldMean(NamedTuple):
-    """Mean of scores over folds with a score, and its standard error (nan for one fold)."""
+    """Mean score over the folds that have one, and its standard error (nan for one fold)."""
 
     mean: Floats
     error: Floats
 
 
 def over_folds(scores: Floats, metric: str) -> FoldMean:
-    """Return mean and standard error of scores over folds, which are the last axis.
+    """Return mean and standard error of scores over folds, the last axis.
 
     Folds on which the metric has no value are excluded, with a warning that names them.
     """
@@ -215,7 +215,7 @@ def over_folds(scores: Floats, metric: str) -> FoldMean:
 
 
 def _deal(ids: NDArray[Any], sizes: Integers, n_folds: int, rng: np.random.Generator) -> Integers:
-    """Return the index of the fold that each query is assigned to."""
+    """Assign queries to folds; return the fold index of each query."""
     order = rng.permutation(queries_by_id(ids))
     by_size = order[np.argsort(-sizes[order], kind="stable")]
     n_rounds = -(-by_size.size // n_folds)

@@ -1,4 +1,4 @@
-"""Cross-validated fits of fusion weights, beside the usual ways to fuse without training."""
+"""Cross-validated fits of fusion weights, compared with fusion without training."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class FusionEvaluation(ResultTable):
 
     @property
     def gains(self) -> dict[str, tuple[float, float]]:
-        """Mean of learned fusion minus the mean of each other method, and half its 95% interval."""
+        """Learned fusion minus each other method: mean difference and half its 95% interval."""
         learned = self.per_query[LEARNED]
         return {
             name: (float(np.mean(learned - values)), half_interval(learned - values))
@@ -93,7 +93,7 @@ class FusionEvaluation(ResultTable):
 
 
 class FusionSelection(NamedTuple):
-    """A fitted model and its evaluation, which is None without cross validation."""
+    """A fitted model, and its cross-validated evaluation or None."""
 
     model: FusionModel
     evaluation: FusionEvaluation | None
@@ -106,7 +106,7 @@ def select_fusion(
     query_features: QueryFeatures | None = None,
     seed: int = 0,
 ) -> FusionSelection:
-    """Fit weights; of several normalizers, cross validation chooses one."""
+    """Fit fusion weights; if several normalizers are given, select one by cross-validation."""
     names = check_normalizers(parameters.normalizer)
     problems = {name: FusionProblem(judged, parameters, name, query_features) for name in names}
     folds = _folds(len(judged.labels), parameters.cv, seed)
@@ -129,7 +129,7 @@ def select_fusion(
 
 
 def _folds(n_queries: int, cv: int, seed: int) -> Integers | None:
-    """Return the fold of each query, or None if there is no cross validation."""
+    """Return the fold of each query, or None without cross-validation."""
     n_folds = min(cv, n_queries)
     if n_folds < 2:
         return None
@@ -139,7 +139,7 @@ def _folds(n_queries: int, cv: int, seed: int) -> Integers | None:
 def _held_out(
     problem: FusionProblem, fit: Callable[[Booleans, int], Floats], folds: Integers, seed: int
 ) -> Floats:
-    """Return the metric of each query, with weights that are fitted to the other folds."""
+    """Return the metric of each query with weights that were fitted to the other folds."""
     values = np.empty(folds.size)
     for fold in range(folds.max() + 1):
         inside = folds == fold
@@ -150,7 +150,7 @@ def _held_out(
 def _alternatives(
     judged: JudgedSignals, parameters: FusionParameters, problem: FusionProblem, folds: Integers
 ) -> dict[str, Floats]:
-    """Return the metric of each query for methods to compare with."""
+    """Return the metric of each query for the baselines: RRF, equal weights, single signals."""
     by_rank = FusionProblem(judged, parameters, "rrf")
     values = {
         RRF: by_rank.values(by_rank.equal()),
@@ -175,7 +175,7 @@ def _evaluation(
         inside = folds == fold
         best = max(held_out, key=lambda name: float(np.mean(held_out[name][~inside])))
         learned[inside] = held_out[best][inside]
-    nothing = np.zeros(judged.n_empty)  # every method has 0 if nothing was retrieved
+    nothing = np.zeros(judged.n_empty)  # without retrieved documents, every method has the value 0
     values = {LEARNED: learned} | others
     return FusionEvaluation(
         metric=metric,

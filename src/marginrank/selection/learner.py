@@ -1,4 +1,4 @@
-"""The interface between a search and the models that it fits along one parameter."""
+"""Interface of the learners that a search uses: they fit models over a grid of a parameter."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -12,12 +12,12 @@ from marginrank.models.fit_report import Closeness
 
 
 class PathModel(NamedTuple):
-    """The model fitted to one set of rows with one value of the parameter."""
+    """A model that was fitted to one part of the rows, with one value of the grid."""
 
-    part: int  # index of the set of rows
+    part: int  # index of the part
     step: int  # index of the value on the grid
-    result: Closeness  # objective and gap are the same as in a fit with only this value
-    model: Any  # argument of `predict`
+    result: Closeness  # result of the solver; objective and gap are as in a single fit
+    model: Any  # the model, passed to `predict`
     scale: Scale | None = None  # scale of the features
 
 
@@ -25,7 +25,7 @@ class PathLearner(ABC):
     """Fits models for all values of one parameter, and predicts scores with them."""
 
     parameter = "C"
-    search_tol: float  # smallest useful `tol`: more precise fits would not change the selection
+    search_tol: float  # smallest useful `tol`: a smaller one would not change the selection
     n_points: int  # length of the default grid
     # Factors by which a default grid may be extended below and above while its best value is at an
     # end; then one parameter is searched at a time. None if all values of all grids are tried.
@@ -52,11 +52,11 @@ class PathLearner(ABC):
     def default_grid(
         self, data: RankingData, parameters: Any, n_points: int, rows: Integers | None = None
     ) -> Floats:
-        """Return the default grid of the parameter for all documents, or for these rows."""
+        """Return the default grid of the parameter, computed from all documents or some rows."""
 
     @abstractmethod
     def predict(self, data: RankingData, model: Any, rows: Integers | None, threads: int) -> Floats:
-        """Return the scores of all documents, or of these rows."""
+        """Return the scores of a model on all documents, or on some rows."""
 
     def with_value(self, parameters: Any, value: float) -> Any:
         """Return the parameters with the grid's parameter set to `value`."""

@@ -33,9 +33,9 @@ from marginrank.selection.scoring import Split, SplitScorer
 from marginrank.selection.search import Search
 from marginrank.selection.space import SearchSpace
 
-MOST_SIZES = 6  # most sizes by default: 1/32 … 1/2 of the queries, and all
-CLEAR = 2.0  # a significant gain exceeds this many standard errors
-LITTLE = 0.005  # share of the score; a smaller gain is not worth collecting queries
+MOST_SIZES = 6  # most sizes by default: 1/32, 1/16, … 1/2 and all of the queries
+CLEAR = 2.0  # number of standard errors that a significant gain exceeds
+LITTLE = 0.005  # smallest relative gain that is worth collecting queries
 
 
 class Gain(NamedTuple):
@@ -84,7 +84,8 @@ class LearningCurve(ResultTable):
     @property
     def gain(self) -> Gain:
         """Change of the validation score by the last doubling of the queries."""
-        halves = np.flatnonzero(2 * self.sizes <= self.sizes[-1] + 1)  # half of 25 is 13
+        # Rounds up: half of 25 queries is 13.
+        halves = np.flatnonzero(2 * self.sizes <= self.sizes[-1] + 1)
         before = int(halves[-1]) if halves.size else 0
         mean = float(np.nanmean(self.valid_scores[-1] - self.valid_scores[before]))
         # The error is over folds or validation queries: the variation over orders of the training
@@ -197,7 +198,7 @@ def learning_curve_ranking(
     check_same_features(held_out, data.n_features, data.feature_names)
     seed = seed_from(random_state)
     metric = metric_of(metric)
-    LINEAR.default_grid(data, settings, n_points=1)  # raises if no feature is informative
+    LINEAR.default_grid(data, settings, n_points=1)  # raises an error if no feature is informative
     samples = list(_samples(data, held_out, cv, seed))
     steps = _sizes(sizes, min(sample.order.size for sample in samples))
     learner = SampleLearner([sample.order for sample in samples], order_free(metric))
@@ -294,7 +295,7 @@ class SampleLearner(LinearLearner):
 
 
 class QuerySample(NamedTuple):
-    """Queries to train on, in the order in which they are added, and documents to score."""
+    """Training queries, in the order in which sizes add them, and documents to score."""
 
     order: Integers
     split: Split

@@ -1,4 +1,4 @@
-"""Leave-one-query-out scores along C, from one fit per value."""
+"""Leave-one-query-out scores for each C of a grid, from one fit per C."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -14,11 +14,11 @@ from marginrank.models.parameters import recorded_parameters
 from marginrank.selection.learner import PathLearner, PathModel
 from marginrank.selection.linear_paths import LINEAR, LinearLearner
 
-LOO = "loo"  # the value of `cv`
+LOO = "loo"  # the value of `cv` that selects this method
 
 
 class LeaveOneOutLearner(LinearLearner):
-    """Fits linear models along C; as model it returns the LeaveOneOut estimates of each fit."""
+    """Fits linear models over a grid of C; its "models" are leave-one-out scores of the fits."""
 
     def fit_paths(
         self,
@@ -29,7 +29,7 @@ class LeaveOneOutLearner(LinearLearner):
         *,
         seed: int = 0,
     ) -> Iterator[PathModel]:
-        """Fit all data for each C, and yield the leave-one-query-out scores as the model."""
+        """Fit all data for each C; yield the leave-one-query-out scores instead of the model."""
         for found in super().fit_paths(data, parameters, values, parts, seed=seed):
             chosen = self.with_value(parameters, float(values[found.step]))
             recorded = recorded_parameters("RankSVM", chosen)

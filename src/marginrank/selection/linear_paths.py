@@ -1,4 +1,4 @@
-"""Linear models over a grid of C, fitted to all documents or to parts of them, side by side.
+"""Linear models over a grid of C, fitted jointly for several parts of the documents.
 
 C times the loss plus ½‖w‖² has the same optimum as the loss plus 1/C times ½‖w‖², so each C is a
 ridge of one objective. Parts of whole queries, such as folds, are the same objective with
@@ -42,17 +42,17 @@ from marginrank.solvers.smooth.shared_hessian import HessianGroup
 # Ends of the grid of C, in octaves from the C at which loss and regularizer have equal curvature.
 # The upper end is farther, because correlated features have directions of far less curvature.
 BELOW, ABOVE = -6.0, 14.0
-SMALLEST_C = 1e-300  # the inverse is finite
+SMALLEST_C = 1e-300  # smallest C: its inverse is finite
 GRID_SAMPLE = 20_000  # documents from which the curvature of the loss is estimated
-SIDE_BY_SIDE = 10  # problems solved together: each takes about a hundred bytes per document
-MOST_GROUPS = 2  # groups of queries per part: Hessians of groups save time if groups are few
+SIDE_BY_SIDE = 10  # problems solved together; each takes about 100 bytes per document
+MOST_GROUPS = 2  # most groups of queries per part for which shared Hessians save time
 CHUNK_ENTRIES = 1 << 22  # entries of X that are copied at a time to compute a scale
 
 
 class LinearLearner(PathLearner):
-    """Linear models along C; a model is its weights."""
+    """Fits linear models over a grid of C; a model is its weight vector."""
 
-    search_tol = 1e-4  # closer fits change scores by far less than their standard errors
+    search_tol = 1e-4  # smaller `tol` changes scores by far less than their standard errors
     n_points = 21
 
     def fit_paths(
@@ -64,7 +64,7 @@ class LinearLearner(PathLearner):
         *,
         seed: int = 0,
     ) -> Iterator[PathModel]:
-        """Fit all parts together; the documents of parts that cut queries are copied."""
+        """Fit all parts together; if a part splits queries, its documents are copied."""
         cost, margin = (
             cost_by_label(value, data.y) for value in (parameters.pair_cost, parameters.margin)
         )
@@ -133,9 +133,9 @@ class QueryPart(NamedTuple):
     """A set of training rows."""
 
     number: int
-    rows: Integers | None  # None for all
-    left_out: Booleans  # the queries without any of these rows
-    cuts_queries: bool  # whether it has only some documents of a query
+    rows: Integers | None  # None for all rows
+    left_out: Booleans  # mask of the queries without any of these rows
+    cuts_queries: bool  # whether the part has only some documents of a query
 
     @classmethod
     def of(cls, data: RankingData, number: int, rows: Integers | None) -> "QueryPart":
@@ -148,7 +148,7 @@ class QueryPart(NamedTuple):
 
 
 class SharedProblems:
-    """Objectives of parts of whole queries, all on one X."""
+    """Solver of the problems of parts of whole queries, which share one X."""
 
     def __init__(
         self, data: RankingData, parameters: Parameters, parts: Sequence[QueryPart]
@@ -174,7 +174,8 @@ class SharedProblems:
     def solve(self, Cs: Floats, seed: int) -> Iterator[PathModel]:
         """Yield the models of all parts."""
         for C in (Cs[0], Cs[-1]):
-            self._pairs.weighted(float(C), self._parameters.normalization)  # may be too large
+            # Raises an error if C is too large.
+            self._pairs.weighted(float(C), self._parameters.normalization)
         if Cs[0] < SMALLEST_C:
             least = f" is too small for a path; use at least {SMALLEST_C:g}."
             raise ParameterError(given("C", float(Cs[0])), least)
@@ -186,7 +187,7 @@ class SharedProblems:
             yield PathModel(self._parts[k].number, step, raw, raw.w, scale)
 
     def objective(self, k: int, C: float) -> Objective:
-        """Return the objective on part k of the data, with C as the weight of the loss."""
+        """Return the objective of part k for a value of C."""
         return with_scale(self._unscaled.on(pairs=self._weighted(k, C)), self._scales[k])
 
     def _weighted(self, k: int, C: float) -> PairSet:
@@ -199,7 +200,7 @@ class SharedProblems:
         return pairs.weighted(C, self._parameters.normalization)
 
     def _together(self, Cs: Floats, seed: int) -> Iterator[PathSolution]:
-        """Solve `SIDE_BY_SIDE` parts at a time."""
+        """Solve several parts at a time, in passes over X that they share."""
         for first in range(0, len(self._parts), SIDE_BY_SIDE):
             some = range(first, min(first + SIDE_BY_SIDE, len(self._parts)))
             found = newton_paths(
@@ -216,7 +217,7 @@ class SharedProblems:
                 yield PathSolution(first + one.problem, one.step, result)
 
     def _groups(self, parts: Sequence[int]) -> list[HessianGroup]:
-        """Return the queries that are in the same parts as groups; [] if there are many groups."""
+        """Group the queries that belong to the same parts; return [] if there are many groups."""
         left_out = np.array([self._parts[k].left_out for k in parts])
         patterns, group = np.unique(left_out, axis=1, return_inverse=True)
         if patterns.shape[1] > MOST_GROUPS * len(parts):
@@ -242,7 +243,7 @@ class SharedProblems:
     def _apart(
         self, minimize: Callable[..., SolverResult], Cs: Floats, seed: int
     ) -> Iterator[PathSolution]:
-        """Solve one problem after another, each from the weights of its part for the previous C."""
+        """Solve the problems one by one, each warm-started from its part's previous C."""
         # Solve all parts before the next C, so that an interrupted search has complete candidates.
         starts: list[Floats | None] = [None] * len(self._parts)
         for step, C in enumerate(Cs):
@@ -270,7 +271,7 @@ def _scale_of(data: RankingData, rows: Integers | None, scale: object) -> Scale 
 
 
 def _chunks(data: RankingData, rows: Integers) -> Iterator[RankingData]:
-    """Yield some rows as chunks of whole queries."""
+    """Yield the given rows in chunks of whole queries."""
     rows = rows[np.argsort(data.qid[rows], kind="stable")]
     starts = np.flatnonzero(np.diff(data.qid[rows], prepend=-1))
     size = max(CHUNK_ENTRIES // data.n_features, 1)

@@ -133,7 +133,7 @@ class SparsePath(ModelPath):
 
     @property
     def norms(self) -> Floats:
-        """‖w‖₁ of each model, or Σ scale |w|: the radius that corresponds to C."""
+        """‖w‖₁ of each model (with scale: Σ scale |w|), the radius that corresponds to C."""
         sizes = abs(self.coefs)
         norms = sizes.sum(axis=1) if self.scale is None else sizes @ self.scale
         return np.asarray(norms, dtype=np.float64)
@@ -367,7 +367,7 @@ def fit_path(
     n_points: int,
     seed: int,
 ) -> tuple[Path, Scale | None]:
-    """Return a path of the given class and its scale, without warnings.
+    """Fit a path; return it and its scale without emitting warnings.
 
     `held_out`, with the features of `data`, is scored with each model. `grid` is ascending; None
     for the learner's default grid of `n_points`.
@@ -398,7 +398,7 @@ def fit_path(
 def given_grid(
     Cs: ArrayLike | None, radii: ArrayLike | None, parameter: str
 ) -> tuple[str, Floats | None]:
-    """Return the name of the grid's parameter, and the grid, or None for the default grid."""
+    """Return the parameter's name ("C" or "radius"), and the given grid or None."""
     check_choice("parameter", parameter, ("C", "radius"))
     if Cs is not None and radii is not None:
         raise ValueError("Cs and radii cannot be combined; pass one of them.")

@@ -23,11 +23,11 @@ RULES = ("best", "one_se")
 class Candidate:
     """One setting of the parameters, and its scores so far."""
 
-    combination: int  # index, shared by all candidates that differ only in `value`
+    combination: int  # index of the combination; candidates that differ only in `value` share it
     parameters: Any
-    value: float  # value of the learner's parameter, such as C
+    value: float  # value of the grid's parameter, such as C
     scores: Floats  # score on each split; nan if undefined or not computed yet
-    tried: Booleans  # the splits on which scores were computed
+    tried: Booleans  # mask of the splits whose scores were computed
 
     @property
     def position(self) -> tuple[int, float]:
@@ -52,18 +52,18 @@ class SearchProgress(NamedTuple):
     done: int  # number of fits so far
     planned: int | None  # number of planned fits; None with a time limit
     candidate: Candidate  # candidate of the last fit
-    best: Candidate | None  # best complete candidate of the main search
+    best: Candidate | None  # best candidate so far that was scored on all splits
     mean: float  # mean score of the best candidate
     metric: str
-    outer_fold: int | None  # fold that a nested search leaves out; None in the main search
+    outer_fold: int | None  # fold that a nested search excludes; None in the main search
 
 
 @dataclass(frozen=True)
 class NestedEstimate:
     """Scores of a search from nested cross-validation, on queries that the search did not use."""
 
-    parameters: list[Any]  # parameters selected without the queries of each fold
-    scores: Floats  # scores of these models on the queries; nan if the metric has no value
+    parameters: list[Any]  # parameters selected for each outer fold, without its queries
+    scores: Floats  # score of each selected model on its outer fold; nan if undefined
     mean: float  # mean over the folds
     error: float  # standard error of the mean
 
@@ -75,22 +75,22 @@ class SearchResult(ResultTable):
     metric: str  # name of the metric
     rule: str  # rule of the selection: "best" or "one_se"
     parameter: str  # parameter of the grids, such as "C"
-    varied: tuple[str, ...]  # other parameters with several values
+    varied: tuple[str, ...]  # names of the other parameters that have several values
     candidates: list[Candidate]  # complete candidates, in the order of the search
     incomplete: list[Candidate]  # candidates that were not scored on all splits
     scores: Floats  # shape (n_candidates, n_splits)
     mean: Floats  # mean of each candidate over the splits with a value
     error: Floats  # standard errors of the means
     best_index: int  # index of the selected candidate
-    parameters: Any  # selected parameters, for a fit of all data
+    parameters: Any  # selected parameters, for the final fit to all data
     n_combinations: int  # number of combinations in the search space
-    n_candidates: int  # number of candidates in the search space, without finer grids
+    n_candidates: int  # number of candidates in the search space, not counting finer grids
     n_fits: int
     n_unfinished: int  # number of fits that did not reach tol
     # The selected candidate compared with the runner-up by query. None without a runner-up, or if
     # fewer than two queries have a value.
     comparison: Comparison | None = None
-    nested: NestedEstimate | None = None  # unless interrupted
+    nested: NestedEstimate | None = None  # None if interrupted
     is_out_of_time: bool = False  # whether the time limit ended the search
     is_interrupted: bool = False  # whether Ctrl-C ended the search
 
@@ -126,7 +126,7 @@ class SearchResult(ResultTable):
     def cv_results(self) -> dict[str, Any]:
         """The candidates and scores, named as in scikit-learn's GridSearchCV."""
         params = self.params
-        has_score = ~np.isnan(self.scores).all(axis=0)  # the mean is over these splits
+        has_score = ~np.isnan(self.scores).all(axis=0)  # splits that have a score
         mean = np.where(np.isnan(self.mean), -np.inf, self.mean)
         return {
             **{f"param_{name}": _masked([one[name] for one in params]) for name in self.names},
@@ -161,7 +161,7 @@ class SearchResult(ResultTable):
         return unfinished_message(self.n_unfinished, self.n_fits, "fits of the search")
 
     def edge_message(self) -> Message | None:
-        """Return the warning that values beyond the grid may be better, or None."""
+        """Return the warning that the best value is at an end of the grid, or None."""
         best = int(np.nanargmax(self.mean))
         combination, value = self.candidates[best].position
         members = [k for k, one in enumerate(self.candidates) if one.combination == combination]
@@ -248,6 +248,6 @@ def _is_better(scores: Floats, others: Floats) -> bool:
 
 
 def _masked(values: list[Any]) -> Any:
-    """Return values as a masked array with nothing masked, as in GridSearchCV's results."""
+    """Return a masked array without masked values, the type in GridSearchCV's results."""
     kind = float if all(isinstance(value, float) for value in values) else object
     return np.ma.MaskedArray(np.array(values, dtype=kind), mask=np.zeros(len(values), dtype=bool))

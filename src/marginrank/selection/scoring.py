@@ -1,4 +1,4 @@
-"""Scores of models on documents that they were not trained on: folds, or held-out data."""
+"""Scores of models on documents outside their training rows: test folds or validation data."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -17,13 +17,14 @@ from marginrank.selection.folds import Fold, has_pairs
 from marginrank.selection.learner import PathLearner
 from marginrank.selection.linear_paths import LINEAR
 
-RESAMPLES = 2000  # with more, a comparison would take longer than the fits of a small grid
+# With more resamples, a comparison would take longer than the fits of a small grid.
+RESAMPLES = 2000
 
 
 class Split(NamedTuple):
     """Rows to train on, and documents to evaluate the model on."""
 
-    train: Integers | None  # None for all
+    train: Integers | None  # training rows; None for all
     data: RankingData | None  # documents to score; None for no scores
     test: Integers | None = None  # rows of `data` to score; None for all
 
@@ -34,7 +35,7 @@ def fold_splits(data: RankingData, folds: Sequence[Fold]) -> list[Split]:
 
 
 class SplitScorer:
-    """Scores models by a metric, or by a RankingScorer; ties count as in random order.
+    """Scores models by a metric or RankingScorer, averaged over all orders of tied documents.
 
     Attributes
     ----------
@@ -115,10 +116,10 @@ def _test_documents(k: int, split: Split, is_own: bool) -> _TestDocuments | None
         return None
     y, qid = data.y, data.qid
     if rows is not None:
-        # The test rows of the only query count as a query of their own.
+        # With a single query, its test rows are evaluated as one query.
         y, qid = y[rows], qid[rows] if data.n_queries > 1 else np.full(rows.size, k)
     if not has_pairs(y, qid):
         return None
-    if is_own and y.dtype == np.float64:  # what integers become depends on the metric
+    if is_own and y.dtype == np.float64:  # how integer labels are converted depends on the metric
         return _TestDocuments(data, rows, Judgments.of(y, qid, None, None, n=y.size), qid)
     return _TestDocuments(data, rows, y, qid)

@@ -39,7 +39,7 @@ from marginrank.selection.space import PathGrid, SearchSpace, beyond, midpoints,
 
 @dataclass
 class FitCount:
-    """Counts of the fits of one or more searches."""
+    """Numbers of finished and planned fits, over one or more searches."""
 
     planned: int | None = None  # number of planned fits; None if unknown
     done: int = 0
@@ -69,9 +69,10 @@ class Search:
     scorer: SplitScorer
     seed: int = 0  # seed of the samples that speed up the fits
     rows: Integers | None = None  # rows from which default grids are derived; None for all
-    is_time_up: Callable[[], bool] | None = None  # if given, grids are coarse at first
+    is_time_up: Callable[[], bool] | None = None  # time limit; if given, grids are coarse at first
     count: FitCount = field(default_factory=FitCount)
-    candidates: list[Candidate] = field(default_factory=list, init=False)  # of all grids so far
+    # Candidates of all grids so far.
+    candidates: list[Candidate] = field(default_factory=list, init=False)
     best: Candidate | None = field(default=None, init=False)  # best complete candidate so far
     mean: float = field(default=-np.inf, init=False)  # mean score of the best candidate
     has_complete: bool = field(default=False, init=False)
@@ -112,16 +113,16 @@ class Search:
             begin = time.perf_counter()
 
     def fits(self, candidate: Candidate) -> list[SplitFit]:
-        """Return the fits of a complete candidate, one per split."""
+        """Return the fits of a candidate that was scored on all splits, one per split."""
         by_part = self._fits[candidate]
         return [by_part[part] for part in range(len(by_part))]
 
     def models(self, candidate: Candidate) -> list[Any]:
-        """Return the models of a complete candidate, one per split."""
+        """Return the models of a candidate that was scored on all splits, one per split."""
         return [fit.model for fit in self.fits(candidate)]
 
     def result(self, rule: str = "best", *, compare: bool = True) -> SearchResult:
-        """Select one of the complete candidates; see :func:`find_best` for the rules.
+        """Select one of the candidates that were scored on all splits, by :func:`find_best`.
 
         With `compare` it is compared with the runner-up.
         """
@@ -205,7 +206,7 @@ class Search:
                 yield PathGrid(best.combination, best.parameters, np.array([value_beyond]))
 
     def _finer(self) -> Iterator[PathGrid]:
-        """Yield grids of midpoints around the best value so far, until these are too close."""
+        """Yield grids that halve the steps around the best value, until values are too close."""
         while self.best is not None:
             best = self.best
             between = midpoints(self._tried(best), best.value)
@@ -214,7 +215,7 @@ class Search:
             yield PathGrid(best.combination, best.parameters, between)
 
     def _tried(self, candidate: Candidate) -> Floats:
-        """Return the values of all candidates of the same combination, ascending."""
+        """Return all values tried with the candidate's combination, ascending."""
         own = candidate.combination
         return np.sort([one.value for one in self.candidates if one.combination == own])
 
@@ -264,7 +265,7 @@ def run_search(
         needs = given("rule", rule) if rule == "one_se" else Mention("nested")
         other = given("cv", cv) if is_loo else "validation data"
         raise ParameterError(needs, " requires folds and cannot be combined with ", other, ".")
-    if is_loo:  # the learner returns scores of each query from a model without it
+    if is_loo:  # this learner's scores need no folds
         space, validation = replace(space, learner=leave_one_out_learner(space.learner)), data
     elif validation is not None:
         check_no_positions(validation, "Validation data")
@@ -286,14 +287,15 @@ def _inner_folds(data: RankingData, fold: Fold, n_folds: int, seed: int) -> list
         check_folds(data, folds)
     except ValueError as error:
         raise ParameterError(
-            Mention("nested"), f" divides the training rows of fold {fold.number} again: {error}"
+            Mention("nested"),
+            f" cross-validation cannot split the training rows of fold {fold.number}: {error}",
         ) from None
     return folds
 
 
 @dataclass(frozen=True)
 class _Driver:
-    """Runs a search on all data, and again without each fold."""
+    """Runs the main search and, for nested cross-validation, one search without each fold."""
 
     data: RankingData
     space: SearchSpace

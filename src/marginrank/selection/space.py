@@ -1,4 +1,4 @@
-"""The candidates of a search: combinations of parameters, each over a grid of one more."""
+"""The candidates of a search: combinations of parameter values, each with a grid such as C."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,10 +29,10 @@ class PathGrid(NamedTuple):
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """All combinations of the values of `axes`, each with a grid of the learner's parameter."""
+    """All combinations of the values in `axes`, each with a grid of one more parameter."""
 
-    base: Any  # parameters of all candidates; `tol` applies to the last fit only
-    axes: Mapping[str, Sequence[Any]]  # values of parameters other than the learner's, by name
+    base: Any  # values of the parameters not searched; `tol` is for the final fit only
+    axes: Mapping[str, Sequence[Any]]  # values to try, by name
     # The grid. By default one from the data for each combination, because the meaning of C depends
     # on normalization, scale and loss.
     values: Sequence[float] | Floats | Integers | None = None
@@ -40,7 +40,7 @@ class SearchSpace:
     # because finer grids follow.
     n_points: int | None = None
     learner: PathLearner = LINEAR
-    search_tol: float | None = None  # tol of all candidates; by default base.tol or the learner's
+    search_tol: float | None = None  # tol of candidates; default: base.tol or the learner's
 
     def __post_init__(self) -> None:
         """Raise ValueError if a value is wrong, or if no solver supports a combination."""
@@ -48,7 +48,7 @@ class SearchSpace:
             check_grid(self.learner.parameter, self.values)
         if self.n_points is not None:
             check_integer("n_points", self.n_points, at_least=1)
-        _ = self.combinations  # parameters are checked when they are made
+        _ = self.combinations  # creating parameters validates them
 
     @property
     def varied(self) -> list[str]:
@@ -68,7 +68,7 @@ class SearchSpace:
         ]
 
     def points(self, *, coarse: bool) -> int:
-        """Return the length of default grids."""
+        """Return the number of values of a default grid."""
         if self.n_points is not None:
             return self.n_points
         return self.learner.n_points // 2 + 1 if coarse else self.learner.n_points
@@ -99,12 +99,12 @@ class SearchSpace:
 
 
 def check_grid(name: str, values: ArrayLike) -> Floats:
-    """Return the values of a grid, ascending; raise ValueError unless they are positive."""
+    """Validate a grid of positive numbers and return it ascending."""
     try:
         grid = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         grid = np.empty(0)
-    if grid.ndim != 1 or not grid.size:  # a scalar may be meant as a number of points
+    if grid.ndim != 1 or not grid.size:  # the user may mean a number of grid values
         raise ParameterError(Mention(name), " must be a list of numbers with at least one entry.")
     for value in grid:
         check_number(name, float(value))
@@ -114,7 +114,7 @@ def check_grid(name: str, values: ArrayLike) -> Floats:
 def beyond(
     values: Floats, value: float, ends: tuple[float, float], room: tuple[float, float]
 ) -> float | None:
-    """Return the next value of an extended grid if `value` is at an end; None if out of room."""
+    """Return a value to extend the grid by if `value` is at its end, or None at the limit."""
     lowest, highest = ends[0] * room[0], ends[1] * room[1]
     step = values[1] / values[0] if values.size > 1 else FARTHER
     rounding = 1.0 + 1e-9
@@ -126,12 +126,12 @@ def beyond(
 
 
 def without_noise(value: float) -> float:
-    """Return a value rounded to 12 digits: extending a grid accumulates rounding errors."""
+    """Round to 12 digits, because extending a grid accumulates rounding errors."""
     return float(f"{value:.12g}")
 
 
 def midpoints(values: Floats, value: float) -> Floats:
-    """Return the geometric means of a grid value and its neighbors that are not too close."""
+    """Return the geometric means of a grid value and each neighbor, unless these are too close."""
     octaves = np.log2(values)
     k = int(np.searchsorted(values, value))
     around = octaves[max(k - 1, 0) : k + 2]

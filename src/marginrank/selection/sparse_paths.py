@@ -25,12 +25,12 @@ from marginrank.solvers.hinge.structured import structured_smoothing
 from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.sparse.proximal_newton import ProximalNewton
 
-PATH_TOL = 1e-4  # tol of the fits: neighbors on a grid differ by more
+PATH_TOL = 1e-4  # tol of the fits: neighbors on a grid differ by more than this
 SPAN = 1000.0  # ratio of the last value of a grid to the first
 
 
 class SparseLearner(PathLearner):
-    """Fits sparse models along C or the radius; a model is its weights, a CSR matrix of one row.
+    """Fits sparse models over a grid of C or radius; a model is a CSR matrix with one row.
 
     `callback` is called with each iteration of each fit.
     """
@@ -51,7 +51,7 @@ class SparseLearner(PathLearner):
         *,
         seed: int = 0,
     ) -> Iterator[PathModel]:
-        """Fit all values, for one part (a set of training rows) after the other."""
+        """Fit all values for one part (a set of training rows), then for the next part."""
         for part, rows in enumerate(parts):
             train, own = data, parameters
             if rows is not None:
@@ -105,7 +105,7 @@ class SparseLearner(PathLearner):
     def walk(
         self, objective: Objective, parameters: SparseParameters, values: Floats, seed: int
     ) -> Iterator[SolverResult]:
-        """Yield the solution for each value; each starts from the previous point and Hessian."""
+        """Yield the solution for each value, warm-started from the previous weights and Hessian."""
         regularizers = [self._regularizer(parameters, float(value)) for value in values]
         how = {"max_iter": parameters.max_iter, "seed": seed, "callback": self._callback}
         solve = _solve_smooth if objective.loss.smooth else _solve_hinge
@@ -113,13 +113,13 @@ class SparseLearner(PathLearner):
         for value, result in zip(values, results, strict=True):
             if result.stop is StopReason.INTERRUPTED:
                 raise KeyboardInterrupt
-            # The solver minimized the objective divided by C, so that values of C share points.
+            # The solver minimized the objective divided by C, so that values of C share iterates.
             yield result if self.parameter == "radius" else result.times(float(value))
 
     def _objective(
         self, data: RankingData, parameters: SparseParameters, positions: PositionTerm
     ) -> tuple[Objective, Scale | None]:
-        """Return the loss on scaled features, with a weight of 1, and the scale."""
+        """Return the loss with weight 1, as an objective on scaled features, and the scale."""
         check_not_ndcg(parameters.objective, "path")
         matrix = positions.beside(matrix_on(data, parameters.device))
         objective = make_objective(data, replace(parameters, C=None), matrix=matrix)

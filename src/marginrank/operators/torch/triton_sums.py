@@ -34,7 +34,8 @@ def rounded(x):  # type: ignore[no-untyped-def]
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def largest(values, factors, origin, begin, end, HAS_FACTORS: tl.constexpr, TILE: tl.constexpr):  # type: ignore[no-untyped-def]
+# type: ignore[no-untyped-def].
+def largest(values, factors, origin, begin, end, HAS_FACTORS: tl.constexpr, TILE: tl.constexpr):
     """Return the maximum of |factor · (value − origin)| over the entries from begin to end − 1.
 
     The result is NaN if a value is not finite. `factors` counts only if HAS_FACTORS.
@@ -77,7 +78,8 @@ def _sum(values, stride, begin, end, count, TILE: tl.constexpr):  # type: ignore
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _segment_sums(columns, n_entries, slopes, offsets, weight, table, TILE: tl.constexpr):  # type: ignore[no-untyped-def]
+# type: ignore[no-untyped-def].
+def _segment_sums(columns, n_entries, slopes, offsets, weight, table, TILE: tl.constexpr):
     # Store the weighted sums of three columns over each segment, and the number of non-zero slopes.
     segment = tl.program_id(0)
     begin, end = tl.load(offsets + segment), tl.load(offsets + segment + 1)
@@ -107,7 +109,8 @@ def _block_sums(values, n_entries, sums, BLOCK: tl.constexpr):  # type: ignore[n
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _table_totals(table, n_rows, n_columns, totals, ROWS: tl.constexpr):  # type: ignore[no-untyped-def]
+# type: ignore[no-untyped-def].
+def _table_totals(table, n_rows, n_columns, totals, ROWS: tl.constexpr):
     # One program per column; the first also counts its non-zero entries.
     column = tl.program_id(0)
     begin, end = tl.zeros((), tl.int64), tl.zeros((), tl.int64) + n_rows
