@@ -1,1 +1,1 @@
-"""Utilities for all modules: types, checks of parameters, threads, memory, atomic files."""
+"""Utilities unrelated to ranking: types, parameter checks, threads, memory, atomic files."""

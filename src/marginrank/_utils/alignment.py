@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 
 def aligned(value: Any) -> Any:
-    """Return a value whose arrays are aligned; unaligned arrays are copied."""
+    """Return an array or CSR matrix with aligned memory, copied if it is not; else the argument."""
     if isinstance(value, np.ndarray):
         return value if value.flags.aligned else value.copy()
     if sp.issparse(value) and value.format == "csr":
@@ -21,7 +21,7 @@ def aligned(value: Any) -> Any:
 
 
 class AlignedWhenUnpickled:
-    """Base class that aligns the arrays among an object's attributes when it is unpickled."""
+    """Base class of objects whose attributes are aligned arrays again after unpickling."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update({name: aligned(value) for name, value in state.items()})

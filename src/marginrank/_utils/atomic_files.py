@@ -1,4 +1,4 @@
-"""Files and folders that are written completely or not at all."""
+"""Atomic writes: a file or a folder is replaced completely or not at all."""
 
 import errno
 import fcntl
@@ -84,15 +84,16 @@ def atomic_folder(path: Path) -> Iterator[str]:
 
 
 class FolderReplaced(Exception):
-    """Raised if a folder was replaced while it was being read."""
+    """The error of :func:`open_folder` if another process replaced the folder."""
 
 
 @contextmanager
 def open_folder(path: Path) -> Iterator[int]:
-    """Yield a descriptor of a folder, for the parameter `dir_fd` of :func:`os.open`.
+    """Open a folder for reading; yield its descriptor, for `dir_fd` of :func:`os.open`.
 
-    Files opened with it are of the same folder, even if another one replaces it. If the block fails
-    because of such a replacement, FolderReplaced is raised instead of the block's error.
+    Files opened with it are in the same folder, even if another process replaces the folder by a
+    new one. If the block raises OSError or ValueError and the folder was replaced, FolderReplaced
+    is raised instead.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -1,4 +1,4 @@
-"""Default names of features.
+"""The default names of features, f1, f2 and so on.
 
 Column k of X, counted from 0, is f(k + 1): f1 is the first column of an array, and feature 1 of
 LETOR text.
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 
 def name_of(column: int, names: Sequence[str] | None) -> str:
-    """Return the name of the feature in a column.
+    """Return the name of the feature in `column`, counted from 0; by default f1, f2 and so on.
 
     Examples
     --------
@@ -20,11 +20,11 @@ def name_of(column: int, names: Sequence[str] | None) -> str:
 
 
 def names_of_all(names: Sequence[str] | None, n_features: int) -> list[str]:
-    """Return the names of all features."""
+    """Return the names of all features: `names`, or the default names if it is None."""
     return [name_of(k, names) for k in range(n_features)]
 
 
 def column_of_name(name: str) -> int:
-    """Return the column number, from 0, of a default name such as f39 or 39; −1 for others."""
+    """Return the column, from 0, that a default name such as f39 or 39 stands for; else −1."""
     number = name.removeprefix("f")
     return int(number) - 1 if number.isdecimal() else -1

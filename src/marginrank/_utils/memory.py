@@ -25,7 +25,10 @@ FIT_VECTORS = 8  # least number of vectors with one entry per feature in a fit
 
 
 def require_memory(n_bytes: int, what: str, fix: str) -> None:
-    """Raise ValueError if `n_bytes` exceed the available memory."""
+    """Raise ValueError if `n_bytes` exceeds the memory that is available to this process.
+
+    In the message, `what` is the thing that needs memory, and `fix` says what the user can do.
+    """
     available = available_memory()
     if n_bytes > available:
         raise ValueError(
@@ -35,7 +38,7 @@ def require_memory(n_bytes: int, what: str, fix: str) -> None:
 
 
 def require_vectors(n_features: int) -> None:
-    """Raise ValueError if there is not enough memory for the vectors of a fit."""
+    """Raise ValueError if memory is too small for a fit's vectors with one entry per feature."""
     require_memory(
         8 * FIT_VECTORS * n_features,
         f"X has {n_features} features, and a fit to them",
@@ -54,7 +57,10 @@ def readable(n_bytes: int) -> str:
 
 
 def available_memory() -> int:
-    """Return the available memory in bytes: the least of free memory, cgroup and ulimit limits."""
+    """Return the bytes that this process can still allocate.
+
+    This is the minimum of the free memory and the limits by control groups and ulimit.
+    """
     return min(_limits())
 
 
@@ -71,7 +77,7 @@ def _limits() -> Iterator[int]:
 
 
 def _system_memory() -> int:
-    """Return the free or reclaimable memory, or the physical memory if that is unknown."""
+    """Return the free and reclaimable memory in bytes, or the physical memory if unknown."""
     fields = {}
     with suppress(OSError), open("/proc/meminfo", encoding="ascii") as file:
         fields = dict(line.split(":", 1) for line in file)
@@ -82,18 +88,21 @@ def _system_memory() -> int:
 
 
 def private_memory() -> int:
-    """Return the private memory in use by this process, in bytes, without files."""
+    """Return the bytes of memory in use by this process, without mapped files."""
     fields = _process_fields()
     return fields.get("RssAnon", _peak_memory()) + fields.get("VmSwap", 0)
 
 
 def reserved_memory() -> int:
-    """Return the bytes of private addresses, used or not, which RLIMIT_DATA limits."""
+    """Return the bytes of private memory that this process has reserved, used or not.
+
+    This is the number that RLIMIT_DATA limits.
+    """
     return _process_fields().get("VmData", _peak_memory())
 
 
 def _process_fields() -> dict[str, int]:
-    """Return the sizes that the system reports for this process, in bytes."""
+    """Return the memory sizes of this process in /proc/self/status, by name, in bytes."""
     with suppress(OSError), open("/proc/self/status", encoding="ascii") as file:
         lines = [line.split() for line in file]
         return {line[0].rstrip(":"): 1024 * int(line[1]) for line in lines if line[-1] == "kB"}
@@ -111,7 +120,10 @@ def _mapped_memory() -> int:
 
 
 def parse_bytes(name: str, value: Any) -> int:
-    """Return a number of bytes, given as a number or as text such as "2GB" or "512 MiB"."""
+    """Convert a size, a number or text such as "2GB" or "512 MiB", to a number of bytes.
+
+    `name` is the parameter to name in the ParameterError for an invalid size.
+    """
     match = SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
     number: Any = math.nan
     if match is not None:

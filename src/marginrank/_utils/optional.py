@@ -1,4 +1,4 @@
-"""Optional dependencies: imported where they are used, with a clear message if missing."""
+"""Import of optional dependencies, with a message that says how to install a missing one."""
 
 from importlib import import_module
 from types import ModuleType
@@ -8,7 +8,7 @@ TOGETHER = {"cli": "typer rich", "dask": "'dask[dataframe,distributed]'"}
 
 
 def require(module: str, extra: str | None = None) -> ModuleType:
-    """Return an optional module, or raise ImportError with the command that installs it.
+    """Import and return a module; if it is missing, raise ImportError with the install command.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Selection of the largest values, with the same result on every machine."""
+"""Selection of the largest values of an array, with the same result on every machine."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from marginrank._utils.types import Floats, Integers
 
 
 def places_of_largest(values: Floats, k: int) -> Integers:
-    """Return the positions of the k largest values, ascending; of equal values, the first ones.
+    """Return the ascending indices of the k largest values; among equal values, the first ones.
 
     The selection of ``numpy.argpartition`` among equal values depends on version and processor.
     """

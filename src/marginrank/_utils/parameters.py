@@ -19,9 +19,10 @@ DECLARATION = "parameter"  # key of a field's metadata
 
 
 class Mention(NamedTuple):
-    """A parameter or a learner in a message: ``C``, or ``C=1.0`` with the code of a value.
+    """A parameter name (or learner name) inside a message, such as ``C``, or ``C=1.0``.
 
-    The command line shows a parameter as a flag, and a learner as a command.
+    The command line shows a parameter as a flag, and a learner as a command. `code` is the Python
+    code of the value.
     """
 
     name: str
@@ -32,7 +33,7 @@ class Mention(NamedTuple):
 
 
 class Wording(NamedTuple):
-    """Text with separate wordings for Python and for the command line."""
+    """A part of a message that differs between Python and the command line (`plain`)."""
 
     python: str
     plain: str = ""
@@ -45,14 +46,14 @@ Part = str | Mention | Wording
 
 
 def given(name: str, value: Any) -> Mention:
-    """Return a Mention of a parameter and its value, for a message."""
+    """Return a Mention of a parameter with its value, such as ``C=1.0``, for a message."""
     if isinstance(value, int) and value.bit_length() > LONGEST_INTEGER:
         return Mention(name, f"<integer of {value.bit_length():,} bits>")
     return Mention(name, repr(value))
 
 
 class Message(str):
-    """Text with mentions of parameters; as a str, it has Python's wording.
+    """The text of an error or warning, with mentions of parameters; as a str, worded for Python.
 
     Examples
     --------
@@ -73,13 +74,13 @@ class Message(str):
         return message
 
     def spelled(self, spell: Callable[[Mention], str]) -> str:
-        """Return the text for the command line, with `spell` applied to mentions."""
+        """Return the text for the command line; `spell` converts each mention to text."""
         plain = (part.plain if isinstance(part, Wording) else part for part in self.parts)
         return "".join(spell(part) if isinstance(part, Mention) else part for part in plain)
 
 
 class ParameterError(ValueError):
-    """An invalid parameter; the message consists of text and mentions of parameters.
+    """A ValueError for an invalid parameter, whose message can be worded for the command line.
 
     Examples
     --------
@@ -104,7 +105,7 @@ class ParameterError(ValueError):
 
     @property
     def parameter(self) -> str | None:
-        """Name of the first parameter that the message mentions."""
+        """Name of the first parameter that the message mentions, or None."""
         return next((part.name for part in self.parts if isinstance(part, Mention)), None)
 
     def spelled(self, spell: Callable[[Mention], str]) -> str:
@@ -113,7 +114,7 @@ class ParameterError(ValueError):
 
 @contextmanager
 def calling(name: str, other: str) -> Iterator[None]:
-    """Rename the parameter `name` to `other` in each ParameterError that the block raises."""
+    """Re-raise ParameterErrors of the block with the parameter `name` renamed to `other`."""
     try:
         yield
     except ParameterError as error:
@@ -125,7 +126,10 @@ def calling(name: str, other: str) -> Iterator[None]:
 
 
 def check_number(name: str, value: Any, *, above: float = 0.0, allow_equal: bool = False) -> float:
-    """Return `value` as a float; raise unless it is finite and above a bound."""
+    """Return `value` as a float; raise ParameterError unless it is finite and > `above`.
+
+    With `allow_equal`, it may equal `above`.
+    """
     if not (_is_finite(value) and (value > above or (allow_equal and value == above))):
         relation = "at least" if allow_equal else "more than"
         raise ParameterError(given(name, value), f" must be a finite number, {relation} {above:g}.")
@@ -133,7 +137,7 @@ def check_number(name: str, value: Any, *, above: float = 0.0, allow_equal: bool
 
 
 def check_integer(name: str, value: Any, *, at_least: int, at_most: float = math.inf) -> int:
-    """Return `value` as an int; raise unless it is an integer within bounds."""
+    """Return `value` as an int; raise ParameterError unless it is an integer within bounds."""
     valid = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not (valid and at_least <= value <= at_most):
         bounds = (
@@ -144,7 +148,7 @@ def check_integer(name: str, value: Any, *, at_least: int, at_most: float = math
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
-    """Return `value`; raise unless it is one of the allowed names."""
+    """Return `value`; raise ParameterError unless it is one of `choices`."""
     allowed = list(choices)
     if not isinstance(value, str) or value not in allowed:
         names = ", ".join(map(repr, allowed))
@@ -162,7 +166,10 @@ def _is_finite(value: Any) -> bool:
 
 
 def check_share(name: str, value: Any, *, allow_ends: bool = True) -> float:
-    """Return `value` as a float; raise unless it is between 0 and 1."""
+    """Return `value` as a float; raise ParameterError unless it is between 0 and 1.
+
+    `allow_ends` also allows 0 and 1.
+    """
     if not (_is_finite(value) and (0 <= value <= 1 if allow_ends else 0 < value < 1)):
         bounds = "from 0 to 1" if allow_ends else "above 0 and below 1"
         raise ParameterError(given(name, value), f" must be a number {bounds}.")
@@ -170,7 +177,7 @@ def check_share(name: str, value: Any, *, allow_ends: bool = True) -> float:
 
 
 def check_flag(name: str, value: Any) -> None:
-    """Raise ValueError unless `value` is True or False."""
+    """Raise ParameterError unless `value` is True or False."""
     if not isinstance(value, bool):
         import numpy as np
 
@@ -179,13 +186,13 @@ def check_flag(name: str, value: Any) -> None:
 
 
 def check_text(name: str, value: Any) -> None:
-    """Raise ValueError unless `value` is text."""
+    """Raise ParameterError unless `value` is a str."""
     if not isinstance(value, str):
         raise ParameterError(given(name, value), " must be text.")
 
 
 class Constraint(NamedTuple):
-    """The values that a parameter accepts."""
+    """The values that a parameter accepts: type on the command line, check, and choices."""
 
     kind: type  # type of a value on the command line: bool, int, float or str
     check: Callable[[str, Any], object]  # raises ParameterError, given name and value
@@ -193,33 +200,36 @@ class Constraint(NamedTuple):
 
 
 def number(*, above: float = 0.0, allow_equal: bool = False) -> Constraint:
-    """Return a constraint: finite numbers above a bound, or equal to it with `allow_equal`."""
+    """Return the constraint that a value is a finite number above a bound.
+
+    With `allow_equal`, it may equal the bound.
+    """
     return Constraint(float, partial(check_number, above=above, allow_equal=allow_equal))
 
 
 def share(*, allow_ends: bool = True) -> Constraint:
-    """Return a constraint: numbers between 0 and 1, or equal to them with `allow_ends`."""
+    """Return the constraint that a value is between 0 and 1, ends included if `allow_ends`."""
     return Constraint(float, partial(check_share, allow_ends=allow_ends))
 
 
 def integer(*, at_least: int, at_most: float = math.inf) -> Constraint:
-    """Return a constraint: integers within bounds."""
+    """Return the constraint that a value is an integer from `at_least` to `at_most`."""
     return Constraint(int, partial(check_integer, at_least=at_least, at_most=at_most))
 
 
 def choice(names: Sequence[str] | Callable[[], Iterable[str]]) -> Constraint:
-    """Return a constraint: one of the names, which may be given as a function."""
+    """Return the constraint that a value is one of `names`, a list or a function returning one."""
     find = names if callable(names) else lambda: names
     return Constraint(str, lambda name, value: check_choice(name, value, find()), find)
 
 
 def accepted_by(function: Callable[[Any], object], kind: type = str) -> Constraint:
-    """Return a constraint: the values for which a function raises no error."""
+    """Return the constraint that `function(value)` raises no error."""
     return Constraint(kind, lambda name, value: function(value))
 
 
 def or_none(other: Constraint) -> Constraint:
-    """Return a constraint: None, or the values of another constraint."""
+    """Return the constraint that a value is None or satisfies another constraint."""
 
     def check(name: str, value: Any) -> None:
         if value is not None:
@@ -233,7 +243,7 @@ TEXT = Constraint(str, check_text)
 
 
 class Parameter(NamedTuple):
-    """The declaration of a parameter, without its name and default, which a field adds."""
+    """The declaration of a parameter: constraint, help and flag; a field adds name and default."""
 
     constraint: Constraint
     help: str  # one sentence
@@ -243,12 +253,12 @@ class Parameter(NamedTuple):
     unset: str | None = None  # for help: what happens without a value, if the default is None
 
     def field(self, default: Any = dataclasses.MISSING) -> Any:
-        """Return a field of a dataclass; without a default it is required."""
+        """Return a dataclass field with this declaration; without a default it is required."""
         return dataclasses.field(default=default, metadata={DECLARATION: self})
 
 
 def declared(kind: Any) -> dict[str, Parameter]:
-    """Return the declared parameters of a dataclass or of an instance, by name."""
+    """Return the declarations of all parameters of a dataclass, or of an instance, by name."""
     return {
         field.name: field.metadata[DECLARATION]
         for field in dataclasses.fields(kind)
@@ -257,6 +267,6 @@ def declared(kind: Any) -> dict[str, Parameter]:
 
 
 def check_parameters(parameters: Any) -> None:
-    """Raise ValueError if a parameter's value violates its declared constraint."""
+    """Raise ParameterError if the value of a parameter violates its declared constraint."""
     for name, parameter in declared(parameters).items():
         parameter.constraint.check(name, getattr(parameters, name))

@@ -1,4 +1,4 @@
-"""Results as tables: data frames, HTML in notebooks, and a short repr."""
+"""A base class for results with rows: data frame, HTML table in notebooks, short repr."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -11,14 +11,14 @@ MOST_ROWS = 50  # most rows of an HTML table; to_frame returns all rows
 
 
 class ResultTable:
-    """Base class of results with rows: adds `to_frame`, HTML for notebooks and a short repr."""
+    """Base class of results with rows: `to_frame`, an HTML table for notebooks, a short repr."""
 
     def _columns(self) -> Mapping[str, Sequence[Any]]:
-        """Return the columns by name, all of one length."""
+        """Return the columns of the table by name; all have the same length."""
         raise NotImplementedError
 
     def _summary(self) -> str:
-        """Return a short description for the repr."""
+        """Return the text inside the parentheses of the repr."""
         raise NotImplementedError
 
     def to_frame(self) -> Any:

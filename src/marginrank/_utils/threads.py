@@ -1,4 +1,4 @@
-"""Limits on the threads of the kernels and of BLAS, and a cached_property without a lock."""
+"""Numbers of threads of the kernels and of BLAS, and a cached_property without a lock."""
 
 import numbers
 import os
@@ -18,7 +18,10 @@ MOST_THREADS = 256  # more threads than cores are harmless, thousands are not
 
 
 def effective_threads(n_jobs: int | None) -> int:
-    """Return the number of threads for `n_jobs`: None all, −1 all, −2 all but one, and so on."""
+    """Return the number of threads for the parameter `n_jobs`.
+
+    None and −1 stand for all available threads, −2 for all but one, and so on.
+    """
     available = available_threads()
     if n_jobs is None:
         return available
@@ -35,7 +38,7 @@ def effective_threads(n_jobs: int | None) -> int:
 
 
 def available_threads() -> int:
-    """Return OMP_NUM_THREADS, or the number of cores that this process may run on."""
+    """Return OMP_NUM_THREADS if it is set, else the number of cores this process may run on."""
     # joblib and cluster schedulers set the variable if processes share a machine.
     wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     if wanted.isdecimal() and int(wanted) > 0:
@@ -51,7 +54,7 @@ class _Libraries(NamedTuple):
 
 
 class _SharedLimit:
-    """Limit of one thread for shared libraries, from the first `enter` to the last `leave`."""
+    """Limits shared BLAS libraries to one thread from the first `enter` to the last `leave`."""
 
     def __init__(self) -> None:
         self._holders: list[int] = []  # ids of threads between `enter` and `leave`
@@ -96,7 +99,7 @@ class _SharedLimit:
 
 @contextmanager
 def serial_blas() -> Iterator[None]:
-    """Limit BLAS to one thread.
+    """Limit BLAS to one thread inside a with block.
 
     With more threads, sums would depend on their number, and they would compete with the threads of
     the kernels. Fits may overlap, in any threads: the last to end restores the number of threads.
@@ -127,7 +130,7 @@ def _is_shared(library: Any) -> bool:
 
 
 def _drop_owner(library: Any) -> None:
-    """Allow this thread to set the number of threads of a shared library by threadpoolctl."""
+    """Allow the calling thread to set the number of threads of a library with threadpoolctl."""
     # Since 3.8, threadpoolctl ignores all threads except the first one that set the number.
     drop = getattr(library, "clear_controlling_thread", None)
     if drop is not None:
@@ -138,11 +141,11 @@ _shared_limit = _SharedLimit()
 
 
 class cached_property(Generic[T]):
-    """functools.cached_property of Python 3.12, without a lock.
+    """A property that is computed once per instance, without a lock, as in Python 3.12.
 
-    Before 3.12, all instances of a class shared one lock: threads waited for each other's sweeps,
-    and a process forked during a computation waited forever. Here, two concurrent threads both
-    compute the value.
+    In older versions of functools.cached_property, all instances of a class shared one lock:
+    threads waited for each other's passes over X, and a process forked during a computation waited
+    forever. Here, two concurrent threads both compute the value.
     """
 
     def __init__(self, compute: Callable[[Any], T]) -> None:

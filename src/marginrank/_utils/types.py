@@ -1,4 +1,4 @@
-"""Type aliases of NumPy arrays."""
+"""Type aliases for NumPy arrays of float64, int64 and bool."""
 
 import numpy as np
 from numpy.typing import NDArray

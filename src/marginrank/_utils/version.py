@@ -1,3 +1,3 @@
-"""The version of marginrank, which every module may import from here."""
+"""The version number of marginrank."""
 
 __version__ = "0.1.0"

@@ -1,1 +1,1 @@
-"""Additive models: their fit and the search for interactions."""
+"""Additive models (one curve per feature, grids for pairs of features): fit and search."""

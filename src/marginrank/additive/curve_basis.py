@@ -1,4 +1,4 @@
-"""A basis of curves in which the penalty of an additive model is ½‖u‖².
+"""The basis functions of the curves of an additive model, scaled so the penalty is ½‖u‖².
 
 The curve of a feature is given by its values c at the knots t_0 < … < t_m, and linear between them.
 It is the sum of a line, which fits it best on the documents, and a remainder r:
@@ -49,7 +49,11 @@ FEW = 1e-6  # added to the count of each knot: a knot without documents makes ma
 
 @dataclass(frozen=True)
 class CurveBasis(Transformation):
-    """The basis functions of all features and grids, given by their values at the knots."""
+    """The basis functions of all features and grids, stored as their values at the knots.
+
+    As a Transformation, it maps the weights u of the basis functions to the values of the curves at
+    the knots, which are the weights of the hat functions.
+    """
 
     # For each feature or grid, one row per knot and one column per function; row 0 is for missing
     # values.
@@ -60,7 +64,7 @@ class CurveBasis(Transformation):
 
     @cached_property
     def starts(self) -> Integers:
-        """The index of the first weight of each block, then the total number of weights."""
+        """The index of the first basis function of each block, then the number of all functions."""
         sizes = [block.shape[1] for block in self.blocks]
         return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
@@ -73,7 +77,7 @@ class CurveBasis(Transformation):
         return _block_diagonal([block.T for block in self.blocks])
 
     def hats(self, k: int) -> range:
-        """Return the indices of the features of HatCodes that block k uses."""
+        """Return the columns of HatCodes.codes that block k uses: one per feature, or CLASSES."""
         n_curves = len(self.blocks) - self.n_grids
         first = n_curves + CLASSES * (k - n_curves)
         return range(k, k + 1) if k < n_curves else range(first, first + CLASSES)
@@ -87,7 +91,10 @@ class CurveBasis(Transformation):
         )
 
     def combine(self, combinations: Mapping[int, Combination]) -> "CurveBasis":
-        """Return a basis in which the given blocks' functions are linearly combined."""
+        """Return a basis in which some blocks have linear combinations of their functions.
+
+        `combinations` maps the index of a block to its combinations.
+        """
         functions, variances = list(self.blocks), np.split(self.variances, self.starts[1:-1])
         for k, combination in combinations.items():
             functions[k] = functions[k] @ combination.columns
@@ -100,22 +107,25 @@ class CurveBasis(Transformation):
 
     @cached_property
     def magnitudes(self) -> Floats:
-        """The largest absolute value of each function between its outer knots."""
+        """The largest absolute value of each basis function between its outer knots."""
         return np.concatenate([np.abs(block).max(axis=0) for block in self.blocks])
 
     def inner(self, u: Floats) -> Floats:
-        """Return the curves with weights u, as values at the knots."""
+        """Return the values at the knots of the curves whose basis functions have the weights u."""
         values: Floats = self._matrix @ u
         return values
 
     def outer(self, sums: Floats) -> Floats:
-        """Return sums for each basis function, given the sums for each hat function."""
+        """Return one sum per basis function, given one sum Σ z · hat per hat function.
+
+        The sums are along the last axis.
+        """
         by_weight: Floats = (self._transposed @ sums.T).T
         return by_weight
 
 
 def _block_diagonal(blocks: Sequence[Floats]) -> Any:
-    """Return a sparse block-diagonal matrix, much faster than scipy.sparse.block_diag."""
+    """Return the sparse matrix with the given diagonal blocks; faster than scipy's block_diag."""
     heights, widths = np.array([block.shape for block in blocks], dtype=np.int64).T
     first = np.repeat(np.cumsum(widths) - widths, heights)
     in_row = np.repeat(widths, heights)
@@ -127,7 +137,7 @@ def _block_diagonal(blocks: Sequence[Floats]) -> Any:
 
 
 class BasisBlock(NamedTuple):
-    """The basis functions of a feature or grid."""
+    """The basis functions of one feature or one grid, and their variances over the documents."""
 
     functions: Floats  # values: one row per column of hat functions, one column per basis function
     variances: Floats
@@ -135,7 +145,7 @@ class BasisBlock(NamedTuple):
 
 @dataclass(frozen=True)
 class CurveShapes:
-    """Basis functions before scaling; `sizes` returns the factors for a smoothness and a scale.
+    """Basis functions of all features before they are scaled for a smoothness and a scale.
 
     The functions of a feature are indicators of missing values or categories, the line of slope
     one, and curves of roughness one.
@@ -147,7 +157,7 @@ class CurveShapes:
 
     @classmethod
     def of(cls, knots: Knots, codes: HatCodes) -> "CurveShapes":
-        """Return the unscaled basis functions of each feature, from its knots and HatCodes."""
+        """Compute the unscaled basis functions of each feature from its knots and its values."""
         sums = HatSums.of(sample(codes), knots)
         missing = _with_gaps(codes)
         blocks: list[BasisBlock] = [BasisBlock(np.empty((0, 0)), np.empty(0))] * knots.n_features
@@ -172,14 +182,20 @@ class CurveShapes:
         return cls(blocks, n_steps, deviations)
 
     def with_ridge(self, feature: int, ridge: float) -> "CurveShapes":
-        """Return the same shapes, with ½ ridge ‖b‖² as the penalty of a categorical feature."""
+        """Return the same functions, with the penalty ½ ridge ‖b‖² for one categorical feature.
+
+        b are the values of the categories.
+        """
         blocks = list(self.blocks)
         functions, variances = blocks[feature]
         blocks[feature] = BasisBlock(functions / ridge**0.5, variances / ridge)
         return replace(self, blocks=blocks)
 
     def sizes(self, smoothness: float, scale: Floats | None = None) -> Floats:
-        """Return the scale of each basis function: 0 if nonlinear and smoothness is infinite."""
+        """Return the factor of each basis function for a smoothness λ and scales σ.
+
+        Factors of curves are 0 if the smoothness is infinite.
+        """
         counts = np.array([block.variances.size for block in self.blocks])
         feature = np.repeat(np.arange(counts.size), counts)
         position = np.arange(feature.size) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -189,7 +205,7 @@ class CurveShapes:
         return np.select([position < 0, position == 0], [1.0, 1.0 / sigma], of_curve)
 
     def basis(self, smoothness: float, scale: Floats | None = None) -> CurveBasis:
-        """Return the basis in which the penalty of weights u is ½‖u‖².
+        """Return the scaled basis functions, for which the penalty of weights u is ½‖u‖².
 
         `smoothness` is λ; if it is infinite, all curves are straight lines. `scale` is σ, by
         default 1.
@@ -206,7 +222,7 @@ class CurveShapes:
 
 
 def sample(codes: HatCodes) -> HatCodes:
-    """Return the codes of a random sample of documents, for means and covariances."""
+    """Return the codes of a random sample of at most SAMPLE documents."""
     n_documents = codes.codes.shape[0]
     if n_documents <= SAMPLE:
         return codes
@@ -215,7 +231,7 @@ def sample(codes: HatCodes) -> HatCodes:
 
 
 def _with_gaps(codes: HatCodes) -> NDArray[np.bool_]:
-    """Return one boolean per feature: whether it has missing values."""
+    """Return a mask of the features that have missing values."""
     n_documents, n_features = codes.codes.shape
     found = np.zeros(n_features, dtype=np.bool_)
     height = max(BLOCK_ENTRIES // max(n_features, 1), 1)
@@ -226,7 +242,10 @@ def _with_gaps(codes: HatCodes) -> NDArray[np.bool_]:
 
 
 class HatSums(NamedTuple):
-    """Means of hat functions and of their products; only adjacent functions have products."""
+    """Means over the documents of each hat function, its square and its product with the next.
+
+    Products of other hat functions are zero.
+    """
 
     mean: Floats
     squares: Floats
@@ -252,7 +271,10 @@ class HatSums(NamedTuple):
         return cls(mean, squares, left_right)
 
     def moments(self, first: Integers, width: int) -> "HatMoments":
-        """Return the moments of features that begin at the columns `first`, each `width` wide."""
+        """Return the moments of some features, each with `width` hat functions.
+
+        `first` are the columns of the first hat function of each feature.
+        """
         at = first[:, None] + np.arange(width)
         products = self.squares[at][:, :, None] * np.eye(width)
         j = np.arange(width - 1)
@@ -261,13 +283,19 @@ class HatSums(NamedTuple):
 
 
 class HatMoments(NamedTuple):
-    """Moments of the hat functions of features with the same number of columns."""
+    """First and second moments of the hat functions of several features.
+
+    All features have the same number of hat functions.
+    """
 
     mean: Floats  # (n_features, n_columns)
     products: Floats  # (n_features, n_columns, n_columns): means of products of two functions
 
     def present(self) -> "HatMoments":
-        """Return moments over documents with a value, without the column of missing values."""
+        """Return moments over documents without a missing value; drop the column of missing values.
+
+        Each feature has its own documents.
+        """
         mean = self.mean[:, 1:] + FEW
         products = self.products[:, 1:, 1:] + FEW * np.eye(mean.shape[1])
         total = mean.sum(axis=1)
@@ -279,7 +307,10 @@ class HatMoments(NamedTuple):
 
 
 class FeatureLines(NamedTuple):
-    """A straight line of slope one for each feature; all features have the same number of knots."""
+    """For each feature, the straight line of slope one, as values at the knots.
+
+    All features have the same number of knots.
+    """
 
     values: Floats  # (n_features, n_knots): mean zero over the documents that have a value
     along: Floats  # (n_features, n_knots): mean products of lines with hat functions
@@ -295,7 +326,7 @@ def _lines(t: Floats, moments: HatMoments) -> FeatureLines:
 
 
 def _check_variances(features: Integers, variances: Floats) -> None:
-    """Raise ValueError for features whose variances under- or overflow."""
+    """Raise ValueError if the variance of a feature under- or overflows."""
     odd = np.flatnonzero(~((variances >= LEAST) & (variances <= MOST)))
     if odd.size:
         size = "small" if variances[odd[0]] < LEAST else "large"
@@ -306,7 +337,7 @@ def _check_variances(features: Integers, variances: Floats) -> None:
 
 
 def _curves(lines: FeatureLines) -> list[BasisBlock]:
-    """Return one block per feature: its line and its curves.
+    """Return one block per feature with its basis functions: the line, then curves.
 
     All are zero for missing values, and have mean zero over the documents that have a value.
     """
@@ -321,7 +352,7 @@ def _curves(lines: FeatureLines) -> list[BasisBlock]:
 
 
 def _eigencurves(along: Floats, moments: HatMoments) -> tuple[Floats, Floats]:
-    """Return curves of roughness one, and their variances in descending order.
+    """Return curves of roughness R = 1, and their variances in descending order.
 
     The curves are uncorrelated with the lines and with each other. `along` has the mean products of
     hat functions with lines.
@@ -339,7 +370,7 @@ def _eigencurves(along: Floats, moments: HatMoments) -> tuple[Floats, Floats]:
 
 
 def roughness(n_knots: int) -> Floats:
-    """Return the matrix of the roughness R, a quadratic form of the values at the knots."""
+    """Return the matrix M of the roughness R(r) = rᵀMr, with r the values of a curve at knots."""
     m = n_knots - 1
     first = np.diff(np.eye(n_knots), axis=0)
     second = np.diff(first, axis=0)
@@ -353,7 +384,10 @@ def _with_missing(curve: BasisBlock, share: float) -> BasisBlock:
 
 
 def _steps(shares: Floats, *, has_missing: bool) -> BasisBlock:
-    """Return indicators of each category, and of missing values if there are any."""
+    """Return the basis functions of a categorical feature: one indicator per category.
+
+    Missing values also have an indicator if `has_missing`.
+    """
     first = 0 if has_missing else 1
     own = shares[first:]
     return BasisBlock(np.eye(shares.size)[:, first:], own * (1.0 - own))

@@ -32,17 +32,17 @@ FULL_HESSIAN = 1024  # with at most this many columns, the diagonal is taken fro
 
 
 class HatMatrix(NativeMatrix):
-    """Hat functions of all features, one row per document; `X` holds the values as HatCodes."""
+    """The matrix of all hat functions at all documents; `X` has the feature values as HatCodes."""
 
     @classmethod
     def of(cls, codes: HatCodes, starts: Integers) -> "HatMatrix":
-        """Return the matrix for HatCodes; `starts` has the first column of each feature."""
+        """Wrap encoded feature values; `starts` has the first hat function of each feature."""
         return cls(codes, _core.Matrix.hats(codes.codes, codes.steps, starts))
 
 
 @dataclass(frozen=True)
 class CurveMatrix(Matrix):
-    """Matrix with one row per document and one column per basis function."""
+    """The matrix of all basis functions at all documents, one row per document; not stored."""
 
     hats: HatMatrix
     knots: Knots
@@ -57,7 +57,7 @@ class CurveMatrix(Matrix):
 
     @cached_property
     def starts(self) -> Integers:
-        """The column of the first hat function of each feature, then the number of columns."""
+        """The index of the first hat function of each feature, then the number of all."""
         return hat_starts(self.knots, self.grids)
 
     @property
@@ -76,11 +76,11 @@ class CurveMatrix(Matrix):
         return self.basis.magnitudes
 
     def restrict(self, columns: Integers, threads: int) -> NativeMatrix:
-        """Return the given columns as a dense matrix."""
+        """Return the columns at the ascending indices `columns` as a dense matrix."""
         return as_native(self.values(columns))
 
     def feature(self, j: Any) -> Any:
-        """Return the feature index of each basis function j; grids have their first feature's."""
+        """Return the feature that basis function j is a function of; for a grid, its first one."""
         of_blocks = [*range(self.knots.n_features), *(grid.features[0] for grid in self.grids)]
         return np.array(of_blocks)[np.searchsorted(self.basis.starts, j, side="right") - 1]
 
@@ -93,7 +93,10 @@ class CurveMatrix(Matrix):
         return self.basis.starts
 
     def combine_blocks(self, combinations: Mapping[int, Combination]) -> "CurveMatrix":
-        """Return a matrix in which basis functions of features or grids are linearly combined."""
+        """Return the matrix in which some blocks have linear combinations of their columns.
+
+        `combinations` maps the index of a block to its combinations.
+        """
         return replace(self, basis=self.basis.combine(combinations))
 
     def design(self, pairs: PairCounts, threads: int) -> "CurveDesign":
@@ -108,7 +111,10 @@ class CurveMatrix(Matrix):
         return CurveMatrix.of(codes, self.knots, self.basis, self.grids), sample.compact()
 
     def values(self, columns: Integers, rows: Integers | None = None) -> Floats:
-        """Return the given (ascending) columns as a dense array, for all or the given rows."""
+        """Return the values of the basis functions `columns` (ascending) at rows, as an array.
+
+        By default, all rows are included.
+        """
         codes = self.codes if rows is None else self.codes.take(rows)
         result = np.empty((codes.codes.shape[0], columns.size))
         feature = np.searchsorted(self.basis.starts, columns, side="right") - 1
@@ -122,7 +128,11 @@ class CurveMatrix(Matrix):
         return result
 
     def _columns(self, codes: HatCodes, k: int) -> Iterator[tuple[Integers, Any]]:
-        """Yield, per feature of block k, each value's left column and relative distance from it."""
+        """Yield, for each column of codes of block k, where its values are between hat functions.
+
+        This is the index in the block of the hat function to the left of each value, and the
+        distance from there to the next, between 0 and 1.
+        """
         hats = self.basis.hats(k)
         for j in hats:
             left = codes.codes[:, j].astype(np.int64) + (self.starts[j] - self.starts[hats[0]])
@@ -130,7 +140,7 @@ class CurveMatrix(Matrix):
 
 
 class CurveDesign(TransformedDesign):
-    """Products with a CurveMatrix, computed from products with its HatMatrix."""
+    """The design of a CurveMatrix; products are computed from products with its HatMatrix."""
 
     matrix: CurveMatrix
     inner: NativeDesign
@@ -157,7 +167,7 @@ class CurveDesign(TransformedDesign):
         return total
 
     def _column_blocks(self, height: int) -> Iterator[Integers]:
-        """Yield column indices in blocks so small that their dense values take little memory."""
+        """Yield the column indices in blocks of about BLOCK_ENTRIES / `height` columns."""
         width = max(BLOCK_ENTRIES // max(height, 1), 8)
         for first in range(0, self.matrix.n_features, width):
             yield np.arange(first, min(first + width, self.matrix.n_features))

@@ -1,4 +1,4 @@
-"""Fits of additive models, shared by AdditiveRankSVM and the command line."""
+"""The fit of additive models, for AdditiveRankSVM and the command line."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -49,7 +49,7 @@ NO_GROUPS: Integers = np.zeros(1, dtype=np.int64)
 
 @dataclass(frozen=True, kw_only=True)
 class AdditiveParameters(AdditiveDeclaration, RidgeParameters):
-    """The parameters of an additive RankSVM; see :class:`~marginrank.AdditiveRankSVM`."""
+    """The parameters of :class:`~marginrank.AdditiveRankSVM`."""
 
     def check(self) -> None:
         super().check()
@@ -65,18 +65,21 @@ class AdditiveParameters(AdditiveDeclaration, RidgeParameters):
         find_solver(self.solver, get_loss(self.loss), structure)
 
     def structure(self, starts: Integers, cone: Cone | None) -> Cone | Groups | None:
-        """Return the constraint or group penalty on the weights: a Cone, Groups or None."""
+        """Return the constraint (`cone`) or the group penalty on the weights, or None.
+
+        `starts` has the first weight of each group.
+        """
         return Groups(self.group_l1, starts) if self.group_l1 > 0 else cone
 
     def smoothness_for(self, n_features: int) -> float:
-        """Return the smoothness; its default depends on the number of features."""
+        """Return the parameter `smoothness`, or its default for a number of features."""
         if self.smoothness is not None:
             return self.smoothness
         return n_features / FEATURES_AT_ONE
 
 
 def empty_message(model: AdditiveModel, parameters: AdditiveParameters) -> Message | None:
-    """Return the warning that `group_l1` has made all curves zero, or None."""
+    """Return a warning if `group_l1` has made all curves zero, else None."""
     if parameters.group_l1 == 0 or not model.is_zero:
         return None
     return Message(
@@ -97,9 +100,10 @@ def fit_additive(
     seed: int = 0,
     callback: Callback | None = None,
 ) -> AdditiveModel:
-    """Fit an additive model; features may have missing values (NaN).
+    """Fit an additive model: one curve per feature, and grids for `interactions` feature pairs.
 
-    The other arguments are as in :func:`~marginrank.fit.linear.fit_linear`.
+    Features may have missing values (NaN). The other arguments are as in
+    :func:`~marginrank.fit.linear.fit_linear`.
     """
     check_ndcg_inputs(parameters.objective, pairs=pairs, position=data.position)
     problem = prepare(data, parameters)
@@ -124,7 +128,7 @@ def fit_additive(
 
 
 class AdditiveProblem(NamedTuple):
-    """The design matrix of an additive fit; fits with different C can share it."""
+    """The design matrix and the constraints of an additive fit, which do not depend on C."""
 
     matrix: CurveMatrix
     scale: Scale | None
@@ -155,14 +159,14 @@ class AdditiveProblem(NamedTuple):
         callback: Callback | None = None,
         solve: Callable[..., SolverResult] | None = None,
     ) -> Solution:
-        """Minimize an objective; `solve`, if given, replaces the solver that `parameters` name."""
+        """Minimize an objective by `solve`, or by the solver that `parameters` name."""
         solve = solve or self.solver(parameters, objective.loss)
         return minimize(
             objective, parameters, scale=None, seed=seed, w0=w0, callback=callback, solve=solve
         )
 
     def solver(self, parameters: AdditiveParameters, loss: Loss) -> Callable[..., SolverResult]:
-        """Return the solver that `parameters` name: a function that takes an objective."""
+        """Return the solver that `parameters` name, as a function of an objective."""
         basis = self.matrix.basis
         cone = monotone_cone(basis, self.signs)
         structure = parameters.structure(basis.starts, cone if cone.blocks else None)
@@ -177,10 +181,10 @@ class AdditiveProblem(NamedTuple):
         propensity: Floats | None = None,
         seed: int = 0,
     ) -> "AdditiveProblem":
-        """Return the problem with one grid for each of `parameters.interactions` feature pairs.
+        """Return the problem with grids for the `parameters.interactions` best pairs of features.
 
-        They are chosen by loose fits with a smooth loss. Monotone features have no interactions:
-        with one, the score would not be monotone.
+        The pairs are chosen by fits with a smooth loss and a loose tol. Monotone features have no
+        interactions: with one, the score would not be monotone in the feature.
         """
         if not parameters.interactions:
             return self
@@ -215,7 +219,7 @@ class AdditiveProblem(NamedTuple):
         parameters: AdditiveParameters,
         feature_names: Sequence[str] | None = None,
     ) -> AdditiveModel:
-        """Return the model whose basis functions have the weights w."""
+        """Return the AdditiveModel for the weights w of the basis functions."""
         matrix, values = self.matrix, self.matrix.basis.inner(w)
         knots = matrix.knots
         for k, sign in self.signs.items():
@@ -236,11 +240,11 @@ class AdditiveProblem(NamedTuple):
 
 
 def monotone_cone(basis: CurveBasis, signs: Mapping[int, int]) -> Cone:
-    """Return the cone of monotone curves; `signs` has 1 (increasing) or −1 (decreasing) by feature.
+    """Return the constraint that curves are monotone, as a cone of weights.
 
-    The values of a curve at the knots are Tu, with weights u and basis functions T. The matrix D
-    takes differences between adjacent knots, so the curve is increasing if DTu ≥ 0. A curve with
-    one knot has no constraint.
+    `signs` maps a feature to 1 (increasing) or −1 (decreasing). The values of a curve at the knots
+    are Tu, with weights u and basis functions T. The matrix D takes differences between adjacent
+    knots, so the curve is increasing if DTu ≥ 0. A curve with one knot has no constraint.
     """
     return Cone(
         [
@@ -256,7 +260,7 @@ def monotone_cone(basis: CurveBasis, signs: Mapping[int, int]) -> Cone:
 
 
 def exactly_monotone(values: Floats, sign: int) -> Floats:
-    """Return the values of a curve at its knots, without violations of monotonicity by rounding.
+    """Return the values of a curve at its knots, made exactly monotone despite rounding.
 
     The values become multiples of one number. Their differences are then exact, so interpolated
     values are monotone, too.
@@ -268,7 +272,7 @@ def exactly_monotone(values: Floats, sign: int) -> Floats:
 
 
 class Layout(NamedTuple):
-    """Encoded features, knots and unscaled basis functions, shared by fits of any smoothness."""
+    """Encoded features, knots and unscaled basis functions: fits of any smoothness share them."""
 
     hats: HatMatrix
     knots: Knots
@@ -287,13 +291,13 @@ class Layout(NamedTuple):
 
 
 def prepare(data: RankingData, parameters: AdditiveParameters) -> AdditiveProblem:
-    """Return the AdditiveProblem of a fit: choose knots, encode all values, compute the basis."""
+    """Make the problem of a fit: choose knots, encode all values, compute basis functions."""
     layout = lay_out(data, parameters)
     return layout.problem(parameters.smoothness_for(data.n_features))
 
 
 def lay_out(data: RankingData, parameters: AdditiveParameters) -> Layout:
-    """Return the Layout: choose knots, encode all values, compute unscaled basis functions."""
+    """Choose knots, encode all values and compute the unscaled basis functions of a fit."""
     names, n_features = data.feature_names, data.n_features
     categorical = chosen_columns(
         "categorical_features", parameters.categorical_features, names, n_features
@@ -311,7 +315,10 @@ def lay_out(data: RankingData, parameters: AdditiveParameters) -> Layout:
 
 
 def _scale_of(data: RankingData, knots: Knots, parameters: AdditiveParameters) -> Scale | None:
-    """Return the scale of the features; missing values count as the middle knot."""
+    """Return the scale of each feature, or None for no scale.
+
+    Missing values count as the middle knot.
+    """
     if no_scale(parameters.scale):
         return None
     if data.has_nan:

@@ -1,4 +1,4 @@
-"""Basis functions for interactions of two features, whose weights u have the penalty ½‖u‖².
+"""Basis functions for interactions of two features, scaled so the penalty of weights u is ½‖u‖².
 
 A function of two features is given by its values at the nodes of a grid
 (:mod:`marginrank.additive.grids`). It is the part that a sum of two curves cannot represent: over
@@ -43,7 +43,10 @@ SHARE = 1 / 3  # factor on λ: per variance, cos πu cos πv then has the same p
 
 
 class GridAxis(NamedTuple):
-    """One feature of a grid: the parts of the penalty that depend on its nodes."""
+    """One of the two features of a grid, with the matrices of its part of the penalty.
+
+    A *node* of the axis is a knot of the feature, a category, or the missing value.
+    """
 
     ratio: float  # (σ / τ)²; 1 for categories
     used: NDArray[np.bool_]  # for each node, whether it has documents; others keep the value zero
@@ -51,18 +54,24 @@ class GridAxis(NamedTuple):
 
     @property
     def alone(self) -> Floats:
-        """Diagonal matrix: one for nodes without neighbors, zero for others."""
+        """The diagonal matrix with one for nodes without neighbors and zero for other nodes.
+
+        Categories and missing values have no neighbors.
+        """
         alone = np.ones(self.used.size) if self.categorical else np.eye(self.used.size)[0]
         return np.diag(alone)
 
     @property
     def mass(self) -> Floats:
-        """The matrix of ∫ g² along the axis, a quadratic form of values at the nodes."""
+        """The matrix M of ∫ g² = gᵀMg along the axis, with g the values at the nodes."""
         n = self.used.size - 1
         return self.alone + self.ratio / n * (np.eye(n + 1) - self.alone)
 
     def differences(self, order: int) -> Floats:
-        """Return the matrix of ∫ (g')² or ∫ (g'')², a quadratic form of values at the nodes."""
+        """Return the matrix M of gᵀMg = ∫ (g')² (`order` 1) or ∫ (g'')² (`order` 2).
+
+        g are the values at the nodes.
+        """
         n = self.used.size - 1
         form = np.zeros((n + 1, n + 1))
         if not self.categorical:
@@ -72,7 +81,7 @@ class GridAxis(NamedTuple):
 
 
 def penalty(rows: GridAxis, columns: GridAxis, smoothness: float) -> Floats:
-    """Return the matrix A of the penalty ½ vᵀAv; v holds the values at the nodes, row by row."""
+    """Return the matrix A of the penalty ½ vᵀAv, with v the values at the grid's nodes by row."""
     slope = rows.differences(1), columns.differences(1)
     bend = [axis.differences(1) + axis.differences(2) / np.pi**2 for axis in (rows, columns)]
     rough = np.kron(bend[0], columns.mass) + np.kron(rows.mass, bend[1])
@@ -82,7 +91,10 @@ def penalty(rows: GridAxis, columns: GridAxis, smoothness: float) -> Floats:
 
 
 def node_weights(grid: FeatureGrid, axes: HatCodes) -> sp.csr_array:
-    """Return each document's interpolation weights at the nodes, from its cell in `axes`."""
+    """Return a sparse matrix of interpolation weights: one row per document, one column per node.
+
+    `axes` has the values of the two features of the grid.
+    """
     left, p = axes.codes.astype(np.int64), axes.steps / WHOLE
     n_documents, width = len(left), grid.shape[1]
     rows = np.stack([left[:, 0], left[:, 0], left[:, 0] + 1, left[:, 0] + 1], axis=1)
@@ -97,7 +109,7 @@ def node_weights(grid: FeatureGrid, axes: HatCodes) -> sp.csr_array:
 def _make_block(
     grid: FeatureGrid, axes: HatCodes, rows: GridAxis, columns: GridAxis, smoothness: float
 ) -> BasisBlock:
-    """Return the basis functions of a grid, as values at the columns of its hat functions.
+    """Compute the basis functions of a grid, as weights of its hat functions.
 
     There are none if the smoothness is infinite.
     """
@@ -113,7 +125,7 @@ def _make_block(
 def _eigenfunctions(
     grid: FeatureGrid, axes: HatCodes, rows: GridAxis, columns: GridAxis, smoothness: float
 ) -> tuple[Floats, Floats]:
-    """Return the basis functions, as values at the nodes, and their variances."""
+    """Compute the basis functions of a grid, as values at its nodes, and their variances."""
     weights = node_weights(grid, axes)
     used = np.flatnonzero(np.outer(rows.used, columns.used))
     products = (weights.T @ weights).toarray() / weights.shape[0]
@@ -136,7 +148,7 @@ def add_grids(
     scale: Floats | None,
     threads: int,
 ) -> CurveMatrix:
-    """Return the matrix with the basis functions of one grid per pair of features appended."""
+    """Append to the matrix the basis functions of one grid for each pair of features."""
     knots, codes = matrix.knots, matrix.codes
     grids, corners, blocks = [], [], []
     for pair in pairs:
@@ -162,7 +174,10 @@ def add_grids(
 
 
 def axis_knots(knots: Knots, codes: HatCodes, k: int) -> Floats:
-    """Return the knots of a feature that are grid nodes: evenly spaced, or frequent categories."""
+    """Return the knots of feature k that a grid has as nodes: every few knots, at most BINS + 1.
+
+    For a categorical feature, return its most frequent categories.
+    """
     of_feature = knots.of(k)
     if not knots.categorical[k]:
         kept = np.unique(np.linspace(0, of_feature.size - 1, BINS + 1).round().astype(np.int64))
@@ -174,12 +189,12 @@ def axis_knots(knots: Knots, codes: HatCodes, k: int) -> Floats:
 
 
 def nearest_columns(codes: HatCodes, k: int) -> Integers:
-    """Return, for each value of feature k, the column of the nearest knot (0 if missing)."""
+    """Return, for each value of feature k, the number of its nearest knot from 1; 0 if missing."""
     return codes.codes[:, k].astype(np.int64) + (codes.steps[:, k] >= WHOLE // 2)
 
 
 def column_counts(knots: Knots, codes: HatCodes, k: int) -> Integers:
-    """Return, for each column of feature k, the number of values nearest to its knot."""
+    """Return how many values of feature k are missing, then how many are nearest to each knot."""
     n_columns = knots.of(k).size + 1
     return np.bincount(nearest_columns(codes, k), minlength=n_columns)
 
@@ -193,7 +208,10 @@ def _used_nodes(axes: HatCodes, side: int, n_nodes: int) -> NDArray[np.bool_]:
 
 
 def scale_ratio(matrix: CurveMatrix, k: int, scale: Floats | None) -> float:
-    """Return (σ / τ)² of a feature (see the module), or 1 if it is categorical."""
+    """Return (σ / τ)² of feature k, with its scale σ and standard deviation τ.
+
+    Return 1 if the feature is categorical.
+    """
     if matrix.knots.categorical[k]:
         return 1.0
     sigma = 1.0 if scale is None else float(scale[k])
@@ -201,7 +219,7 @@ def scale_ratio(matrix: CurveMatrix, k: int, scale: Floats | None) -> float:
 
 
 def interactions_of(matrix: CurveMatrix, at_columns: Floats) -> list[Interaction]:
-    """Return the interactions of a model, from its values at all columns of hat functions."""
+    """Return the interactions of a model; `at_columns` are the weights of all hat functions."""
     starts = matrix.starts[matrix.knots.n_features : -1 : CLASSES]
     return [
         Interaction(

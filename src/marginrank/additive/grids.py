@@ -26,7 +26,7 @@ MOST_NODES = 20  # most nodes per axis besides missing values: columns of a clas
 
 @dataclass(frozen=True)
 class FeatureGrid:
-    """The nodes of a grid over two features."""
+    """A grid over two features: the features and the knots (or categories) of its two axes."""
 
     features: tuple[int, int]
     axes: tuple[Floats, Floats]  # knots in ascending order, or categories
@@ -34,17 +34,17 @@ class FeatureGrid:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of rows and columns, including the ones for missing values."""
+        """Number of rows and columns, including the row and the column for missing values."""
         return self.axes[0].size + 1, self.axes[1].size + 1
 
     @property
     def knots(self) -> Knots:
-        """The axes as knots of two features."""
+        """The two axes as a Knots object of two features."""
         return Knots.of_features(list(self.axes), np.flatnonzero(self.categorical).tolist())
 
     @property
     def widths(self) -> Integers:
-        """The number of columns of hat functions of each class."""
+        """The number of hat functions of each class of nodes, unused ones included."""
         n, m = self.shape
         even, odd = (n + 1) // 2, n // 2
         counts = [even * ((m + 1) // 2), even * (m // 2), odd * ((m + 1) // 2), odd * (m // 2)]
@@ -52,7 +52,7 @@ class FeatureGrid:
 
     @property
     def columns(self) -> Integers:
-        """The column of each node's hat function, among all classes; nodes are in row order."""
+        """The index of the hat function of each node, among all classes; nodes are in row order."""
         row, column = np.indices(self.shape)
         kind = 2 * (row % 2) + column % 2
         starts = np.concatenate([[0], np.cumsum(self.widths)])[:-1]
@@ -66,7 +66,10 @@ class FeatureGrid:
         return place
 
     def corners(self, axes: HatCodes) -> HatCodes:
-        """Return the HatCodes for the four classes, given the HatCodes for the two axes."""
+        """Encode documents by the four nodes around them: one column of codes per class.
+
+        `axes` has the documents' values of the two features, relative to the axes of the grid.
+        """
         left, p = axes.codes.astype(np.int64), axes.steps / WHOLE
         n_documents = len(left)
         codes = np.empty((n_documents, CLASSES), dtype=np.uint8)
@@ -82,7 +85,7 @@ class FeatureGrid:
 
 
 def values_at(knots: Knots, codes: HatCodes, k: int) -> Floats:
-    """Return the values of feature k, decoded approximately from its codes; NaN if missing."""
+    """Decode the values of feature k from its codes, approximately; missing values are NaN."""
     left, p = codes.codes[:, k].astype(np.int64), codes.steps[:, k] / WHOLE
     at = knots.at[knots.columns(k)]
     first, second = at[left], at[left + 1]
@@ -91,20 +94,23 @@ def values_at(knots: Knots, codes: HatCodes, k: int) -> Floats:
 
 
 def axis_codes(grid: FeatureGrid, knots: Knots, codes: HatCodes, threads: int) -> HatCodes:
-    """Return the HatCodes of a grid's two features relative to the knots of the grid.
+    """Encode the values of a grid's two features relative to the axes of the grid.
 
-    `codes` are relative to all `knots`.
+    `codes` has the values of all features, relative to `knots`.
     """
     values = np.stack([values_at(knots, codes, k) for k in grid.features], axis=1)
     return encode(grid.knots, values, threads)
 
 
 def with_grids(codes: HatCodes, corners: Sequence[HatCodes]) -> HatCodes:
-    """Return HatCodes with the columns of the grids' classes (`corners`) appended."""
+    """Append to the codes of all features the codes of the grids, from FeatureGrid.corners."""
     return HatCodes(*(np.hstack(both) for both in zip(codes, *corners, strict=True)))
 
 
 def hat_starts(knots: Knots, grids: Sequence[FeatureGrid]) -> Integers:
-    """Return the first hat function of each feature and grid class, then the total number."""
+    """Return the index of the first hat function of each feature and of each class of each grid.
+
+    The last entry is the number of all hat functions.
+    """
     widths = [np.diff(knots.starts), *(grid.widths for grid in grids)]
     return np.concatenate([[0], np.cumsum(np.concatenate(widths))]).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Greedy selection of interactions: pairs of features whose grids would reduce the objective most.
+"""Greedy selection of interactions: pairs of features whose grids reduce the objective most.
 
 Curves are fitted first. Let z be the gradient and H the Hessian of the loss with respect to the
 scores of the documents. Every feature is cut into *cells*: a few bins with about the same number of
@@ -62,7 +62,7 @@ def choose_interactions(
     *,
     alone: Collection[int] = (),
 ) -> list[Pair]:
-    """Return up to k pairs of features, the most promising first.
+    """Return up to k pairs of features, the pair with the largest estimated gain first.
 
     `objective` has curves but no grids, and a smooth loss. `solve` returns the weights that
     minimize an objective, given initial weights. Features in `alone` are not paired.
@@ -90,7 +90,7 @@ def choose_interactions(
 
 
 class Cells(NamedTuple):
-    """The cells of one feature, and functions that are constant in each cell."""
+    """The cells (bins) of one feature, and its functions, which are constant in each cell."""
 
     of_column: Integers  # the cell of each column of the feature; 0 for missing values
     functions: Floats  # (CELLS + 1, CELLS): one row per cell; unused columns are zero
@@ -116,7 +116,10 @@ class Cells(NamedTuple):
 
 
 def _indicators(shares: Floats) -> tuple[Floats, Floats]:
-    """Return the functions of a categorical feature (orthonormal indicators) and their costs."""
+    """Return the functions of a categorical feature, orthonormal indicators, and their costs.
+
+    `shares` has the share of the documents in each cell.
+    """
     functions, costs = np.zeros((CELLS + 1, CELLS)), np.ones(CELLS)
     used = np.flatnonzero(shares)[1:]
     raw = np.eye(CELLS + 1)[:, used]
@@ -126,7 +129,10 @@ def _indicators(shares: Floats) -> tuple[Floats, Floats]:
 
 
 def _cosines(shares: Floats, ratio: float) -> tuple[Floats, Floats, Floats]:
-    """Return the functions of a numeric feature (cosines), their orders and costs."""
+    """Return the functions of a numeric feature, mostly cosines, with their orders and costs.
+
+    `shares` has the share of the documents in each cell, and `ratio` is (σ / τ)² of the feature.
+    """
     functions, orders, costs = np.zeros((CELLS + 1, CELLS)), np.zeros(CELLS), np.ones(CELLS)
     n_cosines = min(COSINES, int(np.count_nonzero(shares[1:])) - 1)
     order = np.arange(1, n_cosines + 1)
@@ -144,7 +150,10 @@ def _cosines(shares: Floats, ratio: float) -> tuple[Floats, Floats, Floats]:
 
 
 def _orthonormal(raw: Floats, shares: Floats) -> Floats:
-    """Return functions of cells made orthonormal to the constant and to each other."""
+    """Make functions orthonormal over the documents, and orthogonal to the constant function.
+
+    `raw` has one row per cell and one column per function.
+    """
     used = shares > 0
     root = np.sqrt(shares[used])[:, None]
     with_constant = np.column_stack([np.ones(int(used.sum())), raw[used]])
@@ -155,7 +164,7 @@ def _orthonormal(raw: Floats, shares: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Candidates:
-    """Candidate pairs of features."""
+    """The features that may form an interaction, each with the cells of its values."""
 
     features: Integers  # ascending
     codes: NDArray[np.uint8]  # (n_features, n_documents): the cell of each value
@@ -167,7 +176,10 @@ class Candidates:
     def of(
         cls, point: Point, matrix: CurveMatrix, penalty: RoughnessPenalty, alone: Collection[int]
     ) -> "Candidates":
-        """Return the candidate pairs, given a fitted model without grids."""
+        """Choose the candidate features, given a fitted model without grids.
+
+        `point` is the objective at the weights of the fit. Features in `alone` are left out.
+        """
         features = _leading(matrix, point.w, alone)
         codes = np.empty((features.size, matrix.n_rows), dtype=np.uint8)
         cells = []
@@ -178,11 +190,11 @@ class Candidates:
 
     @cached_property
     def pairs(self) -> list[Pair]:
-        """All pairs of features, in the order of the results of `_sums`."""
+        """All pairs of candidate features, in the order of :meth:`gains`."""
         return list(combinations(self.features.tolist(), 2))
 
     def best(self, point: Point, n: int, taken: list[Pair]) -> list[Pair]:
-        """Return the n pairs with the largest gains, without the pairs in `taken`."""
+        """Return the n pairs of features with the largest gains that are not in `taken`."""
         if not self.pairs:
             return []
         order = np.argsort(-self.gains(point), kind="stable")
@@ -202,14 +214,14 @@ class Candidates:
 
     @cached_property
     def _variances(self) -> Floats:
-        """The mean square of each product of two functions, for each pair."""
+        """The mean square of each product f of two functions, for each pair of features."""
         n_documents = self.codes.shape[1]
         squares: Floats = self._sums(self._functions**2, np.ones(n_documents)) / n_documents
         return squares
 
     @cached_property
     def _penalties(self) -> Floats:
-        """The penalty of each product of two functions, for each pair."""
+        """The penalty of each product f of two functions, for each pair of features."""
         first, second = np.triu_indices(self.features.size, 1)
         orders = np.stack([one.orders for one in self.cells])
         costs = np.stack([one.costs for one in self.cells])
@@ -219,7 +231,10 @@ class Candidates:
         return penalties
 
     def _sums(self, functions: Floats, z: Floats) -> Floats:
-        """Return Σ z f for each pair and each product f of two functions of cells."""
+        """Return Σ z f over the documents for each pair of features and each product f.
+
+        f is a product of a function of the first feature and a function of the second feature.
+        """
         first, second = np.triu_indices(self.features.size, 1)
         sums = _core.cell_sums(self.codes, z, CELLS + 1, self.threads)
         by_cell = sums.reshape(-1, CELLS + 1, CELLS + 1)
@@ -229,7 +244,10 @@ class Candidates:
 
 
 def _leading(matrix: CurveMatrix, w: Floats, alone: Collection[int]) -> Integers:
-    """Return the features with two values or more whose curves vary most, in ascending order."""
+    """Return the at most FEATURES features whose fitted curves vary most, in ascending order.
+
+    Features with one value and features in `alone` are left out.
+    """
     knots = matrix.knots
     varying = np.setdiff1d(np.flatnonzero(np.diff(knots.starts) > 2), list(alone))
     if varying.size <= FEATURES:
@@ -240,14 +258,14 @@ def _leading(matrix: CurveMatrix, w: Floats, alone: Collection[int]) -> Integers
 
 
 def _curvature(point: Point) -> float:
-    """Return Hutchinson's estimate of the trace of the Hessian of the loss by scores."""
+    """Estimate the trace of the Hessian of the loss with respect to the scores (Hutchinson)."""
     n_documents = point.objective.pairs.n_documents
     signs = np.random.default_rng(SEED).integers(0, 2, n_documents) * 2.0 - 1.0
     return float(signs @ np.asarray(point.hess_vec_scores(cast(Scores, signs))))
 
 
 def _by_row(point: Point, of_documents: Floats) -> Floats:
-    """Return one value per row of the matrix, zero for rows that are in no pair."""
+    """Reorder values, one per document of the pair set, by row of X; other rows get zero."""
     pairs = point.objective.pairs
     assert isinstance(pairs, PairSet)
     rows = pairs.documents.rows

@@ -34,7 +34,10 @@ FEATURE_BYTES = 1000  # estimated memory of a fit per feature, besides its value
 
 
 class HatCodes(NamedTuple):
-    """Feature values for ``_core.Matrix.hats``: three bytes each, dense, one row per document."""
+    """Encoded feature values, three bytes each: one row per document, one column per feature.
+
+    The format is that of ``_core.Matrix.hats``.
+    """
 
     codes: NDArray[np.uint8]  # the column to the left of each value, within its feature
     steps: NDArray[np.uint16]  # distance from there towards the next column, in steps of 2⁻¹⁵
@@ -44,7 +47,10 @@ class HatCodes(NamedTuple):
 
 
 def encode(knots: Knots, X: Any, threads: int) -> HatCodes:
-    """Return the values of X as HatCodes, clipped to the outer knots; X is validated already."""
+    """Encode the values of X relative to the knots; values beyond the outer knots are clipped.
+
+    The caller has checked X.
+    """
     codes = np.empty(X.shape, dtype=np.uint8)
     steps = np.empty(X.shape, dtype=np.uint16)
     categories = knots.categories()
@@ -59,7 +65,10 @@ def encode(knots: Knots, X: Any, threads: int) -> HatCodes:
 def with_category(
     knots: Knots, codes: HatCodes, of_row: NDArray[Any], name: str
 ) -> tuple[Knots, HatCodes]:
-    """Return knots and codes with one more categorical feature, given its category per row."""
+    """Append a categorical feature to knots and codes; `of_row` has its category in each row.
+
+    `name` is the name of the feature in messages.
+    """
     categories = np.unique(of_row).astype(np.float64)
     if categories.size > MOST_BINS:
         raise ValueError(
@@ -78,7 +87,7 @@ def with_category(
 
 
 def choose_knots(X: Any, max_bins: int = 32, categorical: Collection[int] = ()) -> Knots:
-    """Return knots at quantiles of numeric features, and the categories of categorical ones.
+    """Choose the knots of all features: quantiles of numeric features, categories of others.
 
     A feature with at most `max_bins` + 1 distinct values has a knot at each of them. Otherwise
     frequent values are knots, and the other knots are at quantiles of the rest. The outer knots are
@@ -102,7 +111,7 @@ def choose_knots(X: Any, max_bins: int = 32, categorical: Collection[int] = ()) 
 
 
 def _require_memory(X: Any) -> None:
-    """Raise MemoryError if memory is too small for the codes and the sample, which are dense."""
+    """Raise ValueError if memory is too small for the codes and the sample, which are dense."""
     n_documents, n_features = X.shape
     sampled = min(n_documents, SAMPLE) * X.dtype.itemsize
     require_memory(
@@ -143,7 +152,7 @@ def _categories(X: Any, k: int) -> Floats:
 
 
 def _quantiles(values: Floats, max_bins: int) -> Floats:
-    """Return the knots: all distinct values if they are few, else frequent ones and quantiles."""
+    """Return the knots of a feature: all distinct values, or frequent values and quantiles."""
     distinct, counts = np.unique(values, return_counts=True)
     if distinct.size <= max_bins + 1:
         return distinct
@@ -159,7 +168,7 @@ def _quantiles(values: Floats, max_bins: int) -> Floats:
 
 
 def _apart(knots: Floats) -> Floats:
-    """Drop knots too close to the one before: dividing by their distance would overflow."""
+    """Drop each knot that is too close to the knot before: dividing by the distance overflows."""
     if np.all(np.diff(knots) >= LEAST_STEP) or knots[-1] - knots[0] < LEAST_STEP:
         return knots  # a range this small raises an error later
     kept = [knots[0]]
@@ -170,7 +179,7 @@ def _apart(knots: Floats) -> Floats:
 
 
 class FilledRows:
-    """View of X with NaN replaced by the feature's middle knot when rows are read."""
+    """A view of X in which NaN is replaced by the middle knot of the feature when rows are read."""
 
     def __init__(self, X: Any, knots: Knots) -> None:
         self._X = X
@@ -198,7 +207,7 @@ class FilledRows:
 
 
 def with_filled(data: RankingData, knots: Knots) -> RankingData:
-    """Return the data with NaN replaced by the middle knot, without a copy of X."""
+    """Return `data` with NaN replaced by the middle knot of each feature; X is not copied."""
     filled = FilledRows(data.X, knots)
     return data._from_parts(
         data._parts()._replace(X=filled, feature_names=None, stored=None, has_nan=False)

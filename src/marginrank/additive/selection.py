@@ -1,4 +1,4 @@
-"""Additive models for the search driver: models of one fold share work.
+"""Additive models for the search over parameters: fits to one fold share work.
 
 Knots and scales are chosen from the training documents of the fold. Models of one fold share the
 encoded features and the basis functions, because smoothness only scales the functions.
@@ -28,7 +28,7 @@ KEPT_BYTES = 1 << 28  # if the codes take fewer bytes, all folds are cached for 
 
 
 class AdditiveLearner(PathLearner):
-    """Additive models for a grid of C, fitted to folds."""
+    """The learner that the search driver calls to fit and score additive models."""
 
     search_tol = 1e-3  # closer fits would not change the selected parameters
     n_points = 3
@@ -62,9 +62,9 @@ class AdditiveLearner(PathLearner):
         n_points: int,
         rows: Integers | None = None,
     ) -> Floats:
-        """Return values of C: powers of ten times the inverse of the total weight of the pairs.
+        """Return values of C to try: powers of ten around the inverse total weight of the pairs.
 
-        With scaled features, the best C is usually near.
+        With scaled features, the best C is usually near that inverse.
         """
         check_integer("n_points", n_points, at_least=1)
         some = data if rows is None else rows_of(data, rows, n_jobs=parameters.n_jobs)
@@ -76,7 +76,7 @@ class AdditiveLearner(PathLearner):
     def predict(
         self, data: RankingData, model: AdditiveModel, rows: Integers | None, threads: int
     ) -> Floats:
-        """Return the scores of the curves, plus the effects of positions on clicks."""
+        """Return the score of each document: the sum of its curves, plus any position effect."""
         X = data.X if rows is None else data.X[rows]
         own = scores(model.curves, X, threads, model.interactions)
         return own + effects_on_clicks(data, model.report, rows)
@@ -101,7 +101,7 @@ class AdditiveLearner(PathLearner):
 
 @dataclass
 class FoldCurves:
-    """A training fold, and its latest weights for each C."""
+    """A training fold: its encoded documents, and the weights of its last fit for each C."""
 
     data: RankingData  # `data` and `rows` are kept alive because the cache key contains their id()
     rows: Integers | None
@@ -118,7 +118,7 @@ class FoldCurves:
     def along(
         self, parameters: AdditiveParameters, Cs: Floats, seed: int
     ) -> Iterator[tuple[FitReport, AdditiveModel]]:
-        """Yield the report and the model for each C."""
+        """Fit a model for each C in `Cs`; yield the report and the model of each fit."""
         smoothness = parameters.smoothness_for(self.data.n_features)
         problem = self.layout.problem(smoothness)
         sizes = self.layout.sizes(smoothness)
@@ -136,7 +136,7 @@ class FoldCurves:
     def _fit(
         self, problem: AdditiveProblem, parameters: AdditiveParameters, seed: int, *, alone: bool
     ) -> tuple[FitReport, AdditiveModel]:
-        """Fit one model; unless `alone`, warm-start it and keep its weights for the next fit."""
+        """Fit one model; unless `alone`, start at earlier weights, and store the new weights."""
         C, start = parameters.C, None
         objective = problem.objective(self.train, parameters)
         if not alone and self.found:
