@@ -20,8 +20,7 @@ SUMS = 64  # partial sums added at a time
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-# type: ignore[no-untyped-def].
-def _dot(X, v, scores, n_rows, n_columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+def _dot(X, v, scores, n_rows, n_columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # type: ignore[no-untyped-def]
     vector = tl.program_id(0).to(tl.int64)
     rows = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     first_of_row = rows.to(tl.int64) * n_columns
@@ -57,8 +56,7 @@ def _transpose_dot(  # type: ignore[no-untyped-def]
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-# type: ignore[no-untyped-def].
-def _add_blocks(sums, totals, n_blocks, n_columns, SUMS: tl.constexpr, COLUMNS: tl.constexpr):
+def _add_blocks(sums, totals, n_blocks, n_columns, SUMS: tl.constexpr, COLUMNS: tl.constexpr):  # type: ignore[no-untyped-def]
     vector = tl.program_id(0).to(tl.int64)
     columns = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     total = tl.zeros((COLUMNS,), dtype=tl.float64)

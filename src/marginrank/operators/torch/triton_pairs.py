@@ -93,8 +93,7 @@ def _add(total, active, integers):  # type: ignore[no-untyped-def]
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-# type: ignore[no-untyped-def].
-def _keys(scores, margins, offsets, counting, keys, HAS_MARGINS: tl.constexpr, TILE: tl.constexpr):
+def _keys(scores, margins, offsets, counting, keys, HAS_MARGINS: tl.constexpr, TILE: tl.constexpr):  # type: ignore[no-untyped-def]
     # Scores minus margins, centered in each query; see DeviceDocuments.keys.
     query = tl.program_id(0)
     begin, end = tl.load(offsets + query), tl.load(offsets + query + 1)
@@ -161,8 +160,7 @@ def _joined(high, low, unit, coarser):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-# type: ignore[no-untyped-def].
-def _terms(key, factor, theta, is_linear, pairs_won, pairs_lost, keys_won, keys_lost):
+def _terms(key, factor, theta, is_linear, pairs_won, pairs_lost, keys_won, keys_lost):  # type: ignore[no-untyped-def]
     # Return the terms that a piece adds to slope, curvature, value and both sizes: see _LossSums.
     lost = pairs_lost * (theta - key) + keys_lost
     won = pairs_won * (theta + key) - keys_won

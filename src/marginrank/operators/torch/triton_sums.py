@@ -34,8 +34,7 @@ def rounded(x):  # type: ignore[no-untyped-def]
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-# type: ignore[no-untyped-def].
-def largest(values, factors, origin, begin, end, HAS_FACTORS: tl.constexpr, TILE: tl.constexpr):
+def largest(values, factors, origin, begin, end, HAS_FACTORS: tl.constexpr, TILE: tl.constexpr):  # type: ignore[no-untyped-def]
     """Return the maximum of |factor · (value − origin)| over the entries from begin to end − 1.
 
     The result is NaN if a value is not finite. `factors` counts only if HAS_FACTORS.
@@ -78,8 +77,7 @@ def _sum(values, stride, begin, end, count, TILE: tl.constexpr):  # type: ignore
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-# type: ignore[no-untyped-def].
-def _segment_sums(columns, n_entries, slopes, offsets, weight, table, TILE: tl.constexpr):
+def _segment_sums(columns, n_entries, slopes, offsets, weight, table, TILE: tl.constexpr):  # type: ignore[no-untyped-def]
     # Store the weighted sums of three columns over each segment, and the number of non-zero slopes.
     segment = tl.program_id(0)
     begin, end = tl.load(offsets + segment), tl.load(offsets + segment + 1)
@@ -109,8 +107,7 @@ def _block_sums(values, n_entries, sums, BLOCK: tl.constexpr):  # type: ignore[n
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-# type: ignore[no-untyped-def].
-def _table_totals(table, n_rows, n_columns, totals, ROWS: tl.constexpr):
+def _table_totals(table, n_rows, n_columns, totals, ROWS: tl.constexpr):  # type: ignore[no-untyped-def]
     # One program per column; the first also counts its non-zero entries.
     column = tl.program_id(0)
     begin, end = tl.zeros((), tl.int64), tl.zeros((), tl.int64) + n_rows
