@@ -1,6 +1,7 @@
-"""RankSVM on a Dask cluster: exact fits on data larger than one machine.
+"""RankSVM on a Dask cluster: exact fits to data larger than the memory of one machine.
 
-Documents become parts (whole queries on a worker), and one Dask task computes a bundle of parts.
+Documents are divided into *parts*: whole queries on a worker. A *bundle* is a list of parts on one
+worker, and one Dask task computes all parts of a bundle.
 Every task is a pure function of plain futures, so results that are lost with a worker are computed
 again, bit for bit the same. Nothing is pinned to a worker, scattered from the client or kept in an
 actor.

@@ -1,4 +1,4 @@
-"""Chunks: unchecked documents of a Dask partition, or of a range of queries of a store."""
+"""Chunks: the documents of a Dask partition, or of a range of queries of a store, as arrays."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -25,7 +25,10 @@ Result = TypeVar("Result")
 
 
 def in_partition(task: Callable[..., Result]) -> Callable[..., Result]:
-    """Decorate a task whose first argument is a partition number: its errors name the partition."""
+    """Decorate a task so that the messages of its errors begin with the number of its partition.
+
+    The partition number is the first argument of the task.
+    """
 
     @wraps(task)
     def named(number: int, *rest: Any, **options: Any) -> Result:
@@ -39,7 +42,10 @@ def in_partition(task: Callable[..., Result]) -> Callable[..., Result]:
 
 
 class Chunk(NamedTuple):
-    """Documents in row order, not grouped by query; query weights are repeated for each row."""
+    """Documents in their original order, one entry per document in each array.
+
+    The weight of a query is repeated for each of its documents.
+    """
 
     X: Any
     y: NDArray[Any]
@@ -57,7 +63,7 @@ class Chunk(NamedTuple):
 
 
 def concatenate(chunks: Sequence[Chunk]) -> Chunk:
-    """Return the documents of several chunks, in this order."""
+    """Return one chunk with the documents of several chunks, one chunk after the other."""
 
     def stack(columns: Sequence[Any]) -> Any:
         if any(column is None for column in columns):
@@ -73,10 +79,10 @@ def concatenate(chunks: Sequence[Chunk]) -> Chunk:
 def chunk_of_frame(
     number: int, frame: Any, columns: dict[str, Any], features: Sequence[Any], beside: Sequence[Any]
 ) -> Chunk:
-    """Return the documents of a partition of a dataframe.
+    """Task: convert a partition of a dataframe to a chunk.
 
-    `columns` maps roles (such as "qid") to column names. `beside` lists (name, series) pairs of
-    columns that are passed separately and are added to the frame first.
+    `columns` maps roles (such as "qid") to column names. `beside` lists the columns that are not in
+    the dataframe, as pairs (name, series).
     """
     frame = frame.copy(deep=False) if beside else frame
     for name, series in beside:
@@ -105,7 +111,10 @@ def _checked_chunk(
     query_weight: NDArray[Any] | None,
     **_: Any,
 ) -> Chunk:
-    """Return a chunk without NaN; `from_frame` adds column names to the errors."""
+    """Return a chunk; raise ValueError if X has NaN or infinity.
+
+    The caller `from_frame` adds column names to the message.
+    """
     if X.shape[0]:
         checked = check_features(X)
         check_finite(checked, as_matrix(checked), 1)
@@ -114,7 +123,10 @@ def _checked_chunk(
 
 @in_partition
 def chunk_of_blocks(number: int, X: Any, blocks: dict[str, Any]) -> Chunk:
-    """Return the documents of one block of rows of a Dask array."""
+    """Task: convert one block of rows of a Dask array to a chunk.
+
+    `blocks` maps roles, such as "y" and "qid", to the blocks of the arrays of these rows.
+    """
     columns = {role: np.asarray(block) for role, block in blocks.items()}
     X = X.tocsr() if sp.issparse(X) else np.asarray(X)
     for role, column in columns.items():
@@ -125,7 +137,7 @@ def chunk_of_blocks(number: int, X: Any, blocks: dict[str, Any]) -> Chunk:
 
 
 class StoreRange(NamedTuple):
-    """The queries from `first` to `last` (excluded) of the store at `path`."""
+    """The queries from `first` to `last` − 1 of the store at `path`."""
 
     path: str
     first: int
@@ -133,14 +145,14 @@ class StoreRange(NamedTuple):
 
 
 class StorePlan(NamedTuple):
-    """The ranges that a store is split into."""
+    """The division of a store into ranges of queries, and the names of its features."""
 
     ranges: list[StoreRange]
     feature_names: list[str] | None
 
 
 def plan_store(path: str, part_bytes: int = PART_BYTES) -> StorePlan:
-    """Split a store into ranges of whole queries of about the same size.
+    """Divide a store into ranges of whole queries with about the same number of documents.
 
     The ranges depend on the data only, so results are bitwise equal on any cluster.
     """
@@ -156,7 +168,7 @@ def plan_store(path: str, part_bytes: int = PART_BYTES) -> StorePlan:
 
 @in_partition
 def chunk_of_store(number: int, span: StoreRange) -> Chunk:
-    """Return the documents of a range of queries of a store, read into memory."""
+    """Task: read a range of queries of a store into memory, as a chunk."""
     data = open_stored(span.path, verify=False)
     if data.cost is not None:
         raise ValueError(
@@ -188,7 +200,7 @@ def chunk_of_store(number: int, span: StoreRange) -> Chunk:
 
 
 def read_rows(features: StoredFeatures, first: int, last: int) -> Any:
-    """Return the rows from `first` to `last` of a store; raise OSError if the file is short."""
+    """Return the rows from `first` to `last` − 1 of a store; raise OSError if some are missing."""
     bounds = np.array([first, last])
     with FeatureReader(features, bounds, pinned_bytes=sys.maxsize, threads=1) as reader:
         _, X = next(reader.sweep([0]))

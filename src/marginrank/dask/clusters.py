@@ -1,4 +1,7 @@
-"""Submit tasks to a Dask cluster, with errors instead of waiting forever; bundle parts."""
+"""Communication with a Dask cluster: submit tasks, fetch results, distribute parts to workers.
+
+If workers or the scheduler are gone, the functions raise ClusterError instead of waiting forever.
+"""
 
 import asyncio
 import time
@@ -19,11 +22,14 @@ SLACK = 1.1  # factor by which a bundle may exceed its share before parts go to 
 
 
 class ClusterError(ConnectionError):
-    """Raised if the cluster cannot finish the computation."""
+    """The error that is raised if the cluster cannot finish the computation."""
 
 
 def find_client(client: Client | None) -> Client:
-    """Return `client`; if it is None, the current Dask client of this process."""
+    """Return `client`, or the current Dask client of this process if it is None; check it.
+
+    Raise ValueError without a client, TypeError if it is not synchronous, ClusterError if closed.
+    """
     if client is None:
         try:
             client = get_client()
@@ -38,9 +44,10 @@ def find_client(client: Client | None) -> Client:
 
 
 def map_tasks(client: Client, task: Any, *arguments: Sequence[Any], **common: Any) -> list[Future]:
-    """Submit one task per entry of the arguments, without waiting.
+    """Submit task(a[k], b[k], …, **common) for each k; return the futures without waiting.
 
-    Keys are new in every call, so concurrent fits do not share futures.
+    `arguments` are the sequences a, b, …; keys are new in every call, so concurrent fits do not
+    share futures.
     """
     with _connected(client):
         return list(client.map(task, *arguments, **common, pure=False))
@@ -49,7 +56,10 @@ def map_tasks(client: Client, task: Any, *arguments: Sequence[Any], **common: An
 def map_and_report(
     client: Client, task: Any, report: Any, *arguments: Sequence[Any], **common: Any
 ) -> tuple[list[Future], list[Future]]:
-    """Submit tasks as in `map_tasks`, and a task `report` for each result; return both lists."""
+    """Submit tasks as :func:`map_tasks` does, and a task `report(result)` for each result.
+
+    Return the futures of the results and the futures of the reports.
+    """
     # Both in one graph, because a client sends at most one message every ten milliseconds.
     with _connected(client):
         call, answer = delayed(task, pure=False), delayed(report, pure=False)
@@ -61,7 +71,7 @@ def map_and_report(
 
 @contextmanager
 def _connected(client: Client) -> Iterator[None]:
-    """Raise ClusterError if the client is closed before or inside the context."""
+    """Raise ClusterError if the client is closed before or inside the with block."""
     _require_running(client)
     try:
         yield
@@ -75,7 +85,7 @@ def _connected(client: Client) -> Iterator[None]:
 
 
 def fetch(client: Client, futures: Sequence[Future]) -> list[Any]:
-    """Return the results of futures, in order; errors of tasks are raised unchanged.
+    """Wait for futures and return their results in order; raise errors of tasks unchanged.
 
     Raise ClusterError if there is no worker for `PATIENCE` seconds, if the scheduler is gone or if
     the client is closed.
@@ -113,12 +123,12 @@ def _gathered(client: Client, futures: Sequence[Future]) -> list[Any]:
 
 
 def threads_by_worker(client: Client) -> dict[str, int]:
-    """Return the number of threads of each worker, by address."""
+    """Return the number of threads of each worker of the cluster, by address of the worker."""
     return dict(_ask(client, lambda: client.scheduler.ncores()))
 
 
 def count_workers(client: Client) -> int:
-    """Return the number of workers, 0 if the scheduler does not answer."""
+    """Return the number of workers of the cluster, or 0 if the scheduler does not answer."""
     try:
         return len(threads_by_worker(client))
     except OSError:
@@ -126,7 +136,7 @@ def count_workers(client: Client) -> int:
 
 
 def homes_of(client: Client, futures: Sequence[Future]) -> list[str]:
-    """Return, per future, the address of a worker that holds its result; "" if there is none."""
+    """Return, for each future, the address of a worker that has its result, or ""."""
     keys = [future.key for future in futures]
     holders = _ask(client, lambda: client.scheduler.who_has(keys=keys))
     return [next(iter(holders.get(future.key, ())), "") for future in futures]
@@ -145,7 +155,7 @@ def _ask(client: Client, question: Callable[[], Awaitable[Any]]) -> Any:
 
 
 def _begin(client: Client, question: Callable[[], Awaitable[Any]]) -> FutureAnswer[Any]:
-    """Start a coroutine on the client's event loop; return a future to wait for in slices."""
+    """Start a coroutine on the event loop of the client; return a future of its result."""
 
     async def answer() -> Any:
         return await question()
@@ -154,7 +164,10 @@ def _begin(client: Client, question: Callable[[], Awaitable[Any]]) -> FutureAnsw
 
 
 def _alone_since(client: Client, since: float | None) -> float | None:
-    """Return the time at which workers were first missing, or None if there are workers."""
+    """Return None if the cluster has workers, else since when it has had none.
+
+    `since` is what the last call returned. Raise ClusterError after PATIENCE seconds.
+    """
     if client.status not in ("running", "connecting"):
         raise ClusterError(_why_cancelled(client))
     now = time.monotonic()
@@ -181,16 +194,17 @@ def _why_cancelled(client: Client) -> str:
 
 
 class Bundling(NamedTuple):
-    """The indices of the parts in each bundle; one task computes all parts of a bundle."""
+    """The division of the parts into bundles: one list of part indices per bundle."""
 
     members: list[list[int]]
     tasks_per_worker: int  # largest number of bundles on one worker
 
 
 def bundle_parts(client: Client, parts: Sequence[Future], sizes: Sequence[int]) -> Bundling:
-    """Group parts by worker into about as many bundles as the cluster has threads.
+    """Divide parts into about as many bundles as the cluster has threads.
 
-    Parts move to another worker only if bundles would be uneven. Results do not depend on bundles.
+    The parts of a bundle are on the same worker, unless bundles would be uneven. `sizes` are the
+    sizes of the parts. Results of fits do not depend on bundles.
     """
     threads = threads_by_worker(client)
     n_bundles = max(min(sum(threads.values()), len(parts)), 1)
@@ -200,10 +214,10 @@ def bundle_parts(client: Client, parts: Sequence[Future], sizes: Sequence[int]) 
 
 
 def spread_bundles(client: Client, bundles: Sequence[Future]) -> list[Future]:
-    """Return the bundles, some of them moved from workers with several to workers with none.
+    """Move bundles from workers with more bundles than threads to workers without bundles.
 
-    After a worker is lost, other workers compute its bundles. Without moves, a worker that joins
-    later would be idle.
+    Return the futures of all bundles. After a worker is lost, other workers compute its bundles.
+    Without moves, a worker that joins later would be idle.
     """
     threads = threads_by_worker(client)
     homes = homes_of(client, bundles)
@@ -218,12 +232,16 @@ def spread_bundles(client: Client, bundles: Sequence[Future]) -> list[Future]:
 
 
 def identity(value: Any) -> Any:
-    """Return the argument: a task that puts a value on a worker."""
+    """Task: return the argument, which puts a value on a worker."""
     return value
 
 
 def _assign(slots: list[str], home: dict[int, str], sizes: Sequence[int]) -> list[list[int]]:
-    """Return the part indices of each bundle; a part stays on its worker if there is room."""
+    """Assign parts to bundles of about equal size; return the part indices of each bundle.
+
+    `slots` has the worker of each bundle and `home` the worker of each part. A part goes to a
+    bundle on its worker if there is room.
+    """
     share = SLACK * sum(sizes) / len(slots)
     filled = [0] * len(slots)
     members: list[list[int]] = [[] for _ in slots]

@@ -1,4 +1,4 @@
-"""Search for queries that are split over partitions, and the shuffle that joins them.
+"""Queries that are split over partitions: a check that finds them, and a shuffle that joins them.
 
 Query ids never come to the client. Workers exchange hashes of ids in buckets; equal hashes are in
 the same bucket.
@@ -27,7 +27,7 @@ Hashes = NDArray[np.uint64]
 
 
 class SharedHash(NamedTuple):
-    """The hash of a query id that occurs in two parts."""
+    """A hash of query ids that occurs in two parts, and the indices of these parts."""
 
     hash: int
     first: int
@@ -35,7 +35,7 @@ class SharedHash(NamedTuple):
 
 
 def hash_ids(ids: NDArray[Any]) -> Hashes:
-    """Return a hash of each query id; equal ids have equal hashes even if their types differ."""
+    """Hash each query id; equal ids have equal hashes even if their types differ (1 and 1.0)."""
     from pandas.util import hash_array
 
     if ids.dtype.kind == "O":
@@ -51,7 +51,7 @@ def hash_ids(ids: NDArray[Any]) -> Hashes:
 
 
 def check_whole_queries(client: Client, parts: list[Future], facts: list[PartFacts]) -> None:
-    """Raise ValueError if a query is in two partitions."""
+    """Raise ValueError if documents of one query are in two partitions."""
     if len(parts) < 2:
         return
     n_buckets = -(-sum(fact.n_queries for fact in facts) // BUCKET)
@@ -74,14 +74,14 @@ def check_whole_queries(client: Client, parts: list[Future], facts: list[PartFac
 
 
 class HashedQueries(NamedTuple):
-    """Hashes of query ids, and the part index of each hash."""
+    """Hashes of query ids, with the index of the part that each hash comes from."""
 
     hashes: Hashes
     parts: Integers
 
 
 def _hash_buckets(parts: list[Part], numbers: list[int], n_buckets: int) -> list[HashedQueries]:
-    """Return the hashed query ids of a bundle of parts, one entry per bucket."""
+    """Task: hash the query ids of a bundle of parts, and divide the hashes into buckets."""
     found = [np.unique(hash_ids(part.data.query_ids)) for part in parts if part.data is not None]
     hashes = np.concatenate(found)
     part = np.repeat(numbers, [some.size for some in found])
@@ -90,7 +90,7 @@ def _hash_buckets(parts: list[Part], numbers: list[int], n_buckets: int) -> list
 
 
 def _shared(queries: list[HashedQueries]) -> list[SharedHash]:
-    """Return up to SHOWN hashes that occur in two parts, with the indices of these parts."""
+    """Task: return up to SHOWN hashes of a bucket that occur in two parts."""
     hashes = np.concatenate([some.hashes for some in queries])
     part = np.concatenate([some.parts for some in queries])
     order = np.lexsort((part, hashes))
@@ -108,7 +108,7 @@ def _ids_with(part: Part, hash_: int) -> list[Any]:
 
 
 def bring_queries_together(client: Client, chunks: list[Future]) -> list[Future]:
-    """Return chunks in which all documents of a query are together, in their original order."""
+    """Shuffle documents so that all documents of a query are in one chunk, in original order."""
     n = len(chunks)
     if n > MOST_PARTITIONS:
         raise ValueError(
@@ -137,7 +137,7 @@ def _join_chunks(chunks: list[Chunk]) -> Chunk:
 
 
 def _transposed(client: Client, split: list[Future], n: int) -> list[list[Future]]:
-    """Transpose futures of lists of length n: entry k has item k of every list, as futures."""
+    """Transpose a list of futures of lists of length n: entry k has item k of every list."""
     lists = [items for _ in range(n) for items in split]
     items = map_tasks(client, operator.getitem, lists, np.repeat(np.arange(n), len(split)).tolist())
     return [items[first : first + len(split)] for first in range(0, len(items), len(split))]

@@ -1,7 +1,8 @@
-"""Executor of :mod:`marginrank.operators.parts.tasks` on a Dask cluster.
+"""The executor that calls tasks on parts of X on the workers of a Dask cluster.
 
-Every Dask task is a pure function of plain futures. A task costs milliseconds, so there is one task
-per bundle of parts, and about one bundle per thread of the cluster.
+:mod:`marginrank.operators.parts.tasks` defines parts, tasks, and results that are kept or reported.
+Every Dask task is a pure function of plain futures. It has an overhead of milliseconds, so one Dask
+task computes a *bundle* of parts, and there is about one bundle per thread of the cluster.
 Kept results stay on the worker that made them. Reported results are returned for each part and
 summed in the order of the parts, so results do not depend on bundles and workers.
 """
@@ -31,7 +32,7 @@ SMALL = 1 << 20  # bytes up to which an argument is copied into each task
 
 
 class BundleResult(NamedTuple):
-    """Results of a task for each part of a bundle: kept on the worker, and reported."""
+    """The results of a task for each part of a bundle: results to keep, and results to report."""
 
     kept: list[tuple[Any, ...]]
     reported: list[Any]
@@ -45,7 +46,11 @@ def call_task(
     items: Sequence[int],
     common: Sequence[Any],
 ) -> BundleResult:
-    """Call the task `called` for each part of a bundle, and return its results."""
+    """Dask task: call the task `called` on each part of a bundle.
+
+    `own` are the arguments with one value per part, and `items` the positions of these values in
+    the kept tuples. `common` are arguments that are the same for all parts.
+    """
     found = []
     common = [aligned(value) for value in common]
     with serial_blas():
@@ -63,7 +68,10 @@ def _as_kept(values: Sequence[Any]) -> BundleResult:
 
 
 def in_order(members: Sequence[Sequence[int]], of_bundles: Sequence[Sequence[Any]]) -> list[Any]:
-    """Return values that are grouped by bundle as one list, in the order of the parts."""
+    """Flatten values that are grouped by bundle to one list in the order of the parts.
+
+    `members` has the part indices of each bundle.
+    """
     by_part: dict[int, Any] = {}
     for numbers, values in zip(members, of_bundles, strict=True):
         by_part.update(zip(numbers, values, strict=True))
@@ -71,7 +79,7 @@ def in_order(members: Sequence[Sequence[int]], of_bundles: Sequence[Sequence[Any
 
 
 class SweepWatch:
-    """Callback calls for the parts of a pass over X: each once, when its bundle is done.
+    """Calls `on_read` for each part of a pass over X, when the bundle of the part is done.
 
     `on_read` is called with the rows of each part and 0 bytes, never by two threads at once. `rows`
     are the rows of the parts of each bundle.
@@ -83,12 +91,12 @@ class SweepWatch:
         self._lock = Lock()
 
     def follow(self, futures: Sequence[Future]) -> None:
-        """Report bundles when their futures are done."""
+        """Call `on_read` for the parts of bundle k as soon as futures[k] is done."""
         for bundle, future in enumerate(futures):
             future.add_done_callback(partial(self._done, bundle))
 
     def end(self) -> None:
-        """Report the remaining bundles: callbacks of futures may be late or lost."""
+        """Call `on_read` for all remaining parts: callbacks of futures may be late or lost."""
         for bundle in list(self._left):
             self._done(bundle)
 
@@ -99,7 +107,7 @@ class SweepWatch:
 
 
 class DaskExecutor(Executor):
-    """Calls tasks for the parts of X on the workers of a cluster.
+    """An executor that calls tasks on the parts of X on the workers of a cluster.
 
     Parameters
     ----------
@@ -170,14 +178,17 @@ class DaskExecutor(Executor):
         return tuple(kept)
 
     def place(self, values: Sequence[Any]) -> ByPart:
-        """Send one value to each part, and return their ByPart; integers are sent with tasks."""
+        """Store values[k] with part k; return the reference to the values.
+
+        Integers are not stored on workers but sent with each task.
+        """
         of_bundles = [[values[k] for k in members] for members in self._members]
         if all(isinstance(value, int) for value in values):
             return ByPart(tuple(map(_as_kept, of_bundles)))
         return ByPart(tuple(map_tasks(self._client, _as_kept, of_bundles)))
 
     def restrict(self, columns: Integers) -> "DaskExecutor":
-        """Return an executor of the same parts with copies of these columns of X."""
+        """Return an executor of the same parts whose X has copies of the given columns."""
         restricted = map_tasks(self._client, restrict_problems, self._bundles, columns=columns)
         shared = (self._members, self._bounds, self._on_read)
         return DaskExecutor(self._client, restricted, *shared, far=self._far)
@@ -191,7 +202,7 @@ class DaskExecutor(Executor):
 
     @contextmanager
     def _watching(self, futures: Sequence[Future]) -> Iterator[None]:
-        """Report parts to `on_read` as they are done."""
+        """Inside the with block, call `on_read` for the parts of each future that is done."""
         if self._on_read is None or not futures:
             yield
             return
@@ -202,7 +213,7 @@ class DaskExecutor(Executor):
         watch.end()
 
     def _sent(self, value: Any) -> Any:
-        """Return an argument to copy into each task, or its future if it is large."""
+        """Return a task argument unchanged, or as a future on a worker if it is a large array."""
         if isinstance(value, np.ndarray) and value.nbytes > SMALL:
             return map_tasks(self._client, identity, [value])[0]
         return value

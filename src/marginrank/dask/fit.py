@@ -1,4 +1,4 @@
-"""Fit linear and sparse models on a cluster, for the estimators and the command line."""
+"""Fits of linear and sparse models on a Dask cluster, for the estimators and the command line."""
 
 from dataclasses import replace
 from functools import partial
@@ -35,7 +35,7 @@ SMALL_BYTES = 1 << 32  # size of X up to which a pass takes little longer than c
 
 
 class DaskPairs(PairCounts):
-    """Counts of the pairs that are on the workers."""
+    """Numbers of documents, queries and pairs of a pair set that is on the workers."""
 
     def __init__(self, loaded: LoadedParts, facts: list[PairFacts]) -> None:
         self._loaded = loaded
@@ -63,7 +63,7 @@ class DaskPairs(PairCounts):
 
 
 class DaskMatrix(PartsMatrix):
-    """X split into parts that are on the workers."""
+    """The matrix X split into parts of whole queries, on the workers."""
 
     def __init__(self, loaded: LoadedParts, executor: DaskExecutor) -> None:
         super().__init__()
@@ -96,9 +96,11 @@ def fit_on_dask(
     callback: Callback | None = None,
     on_read: OnRead | None = None,
 ) -> LinearModel:
-    """Fit a linear or sparse model to documents on a cluster.
+    """Fit a linear or sparse model to documents on the workers of a cluster.
 
-    The futures of `loaded` are released. `on_read` is called with the numbers of processed rows.
+    The futures of `loaded` are released. `on_read` is called during a pass over X with the number
+    of rows of each processed part, and 0 bytes. The other parameters are as in
+    :func:`~marginrank.fit.linear.fit_linear`.
     """
     check_for_dask(parameters)
     check_start(w0)
@@ -127,12 +129,12 @@ def fit_on_dask(
 
 
 def check_for_dask(parameters: AnyParameters) -> None:
-    """Raise ValueError for parameters that are not supported on a cluster."""
+    """Raise ValueError if `parameters` has an objective that is not supported on a cluster."""
     check_not_ndcg(parameters.objective, "dask")
 
 
 def progress_on_dask(client: Client, loaded: LoadedParts, tol: float) -> StreamProgress:
-    """Return a progress report of the rows, parts and workers of a fit."""
+    """Return a StreamProgress that counts the rows, parts and workers of a fit on a cluster."""
     count = partial(count_workers, client)
     return StreamProgress(loaded.n_documents, tol, n_parts=len(loaded.facts), count_workers=count)
 
@@ -140,7 +142,7 @@ def progress_on_dask(client: Client, loaded: LoadedParts, tol: float) -> StreamP
 def dask_objective(
     client: Client, loaded: LoadedParts, parameters: AnyParameters, on_read: OnRead | None = None
 ) -> Objective:
-    """Return the objective over the parts on the workers, on the unscaled features."""
+    """Return the objective of a fit, with X and pairs on the workers; features are not scaled."""
     labels = None
     if _needs_labels(parameters):
         labels = np.unique(np.concatenate(fetch(client, map_tasks(client, _labels, loaded.parts))))
@@ -175,7 +177,7 @@ def dask_objective(
 
 
 def _factor(parameters: AnyParameters, facts: list[PairFacts]) -> float:
-    """Return the factor of all query weights: C, divided by the total weight for means."""
+    """Return the factor by which query weights are multiplied, from C and the normalization."""
     C = parameters.loss_weight
     total = float(np.sum([fact.weight for fact in facts]))
     over = {
@@ -188,7 +190,7 @@ def _factor(parameters: AnyParameters, facts: list[PairFacts]) -> float:
 
 
 def _needs_labels(parameters: AnyParameters) -> bool:
-    """Return True if a parameter is, or becomes, a matrix with one row per distinct label."""
+    """Return True if pair_cost or margin depends on two labels: a matrix or a callable."""
     cost, margin = parameters.pair_cost, getattr(parameters, "margin", "unit")
     return not (cost is None or isinstance(cost, str)) or takes_two_labels(margin)
 

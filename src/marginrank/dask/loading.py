@@ -1,4 +1,4 @@
-"""Load documents on the workers: dataframes, arrays and stores become parts."""
+"""Loading of dataframes, arrays and stores on the workers, as parts of whole queries."""
 
 import os
 from dataclasses import dataclass
@@ -26,14 +26,17 @@ Names = list[str] | None
 
 @dataclass(frozen=True)
 class LoadedParts:
-    """Futures of the non-empty parts on the workers, and the PartFacts of each part."""
+    """The parts of a data set on the workers, as futures, and counts of each part.
+
+    Empty parts are left out.
+    """
 
     parts: list[Future]
     facts: list[PartFacts]
     feature_names: Names
 
     def release(self) -> None:
-        """Drop the futures, so that workers can free memory; the facts remain."""
+        """Drop the futures, so that workers can free the memory of the parts; `facts` remains."""
         self.parts.clear()
 
     @property
@@ -54,7 +57,7 @@ class LoadedParts:
 
 
 def load_parts(client: Client, X: Any, partitions: str = "as_is", **columns: Any) -> LoadedParts:
-    """Check the documents of X on the workers, and return parts of whole queries.
+    """Load and check the documents of X on the workers, as parts of whole queries.
 
     `columns` are the arguments of a fit by name: y, qid and so on. With ``partitions="as_is"`` a
     query in two partitions raises ValueError; "by_query" shuffles the documents by query first.
@@ -76,7 +79,7 @@ def _make_parts(client: Client, chunks: list[Future], names: Names) -> LoadedPar
 
 
 def _open(client: Client, X: Any, columns: dict[str, Any]) -> tuple[list[Future], Names]:
-    """Return one chunk per partition, or per range of a store, and the feature names."""
+    """Return the futures of one chunk per partition or range of a store, and the feature names."""
     given = {role: columns[role] for role in ROLES if columns.get(role) is not None}
     if is_frame(X):
         return _open_frame(client, X, given)
@@ -92,17 +95,17 @@ def _open(client: Client, X: Any, columns: dict[str, Any]) -> tuple[list[Future]
 
 
 def is_frame(X: Any) -> bool:
-    """Return True for a Dask dataframe."""
+    """Return True if X is a Dask dataframe."""
     return is_dask_collection(X) and hasattr(X, "map_partitions") and hasattr(X, "columns")
 
 
 def is_array(X: Any) -> bool:
-    """Return True for a Dask array."""
+    """Return True if X is a Dask array."""
     return is_dask_collection(X) and hasattr(X, "map_blocks")
 
 
 def store_paths(X: Any) -> list[str] | None:
-    """Return absolute store paths if X is a path or a list of paths, else None."""
+    """Return a list of absolute paths if X is a path or a list of paths, else None."""
     paths = [X] if isinstance(X, (str, os.PathLike)) else X
     if not isinstance(paths, (list, tuple)) or not paths:
         return None
@@ -176,7 +179,7 @@ def _require_labels(given: dict[str, Any], n_partitions: int) -> None:
 
 
 def _partitions(collection: Any, name: str, n: int) -> list[Any]:
-    """Return one delayed object per partition of a dataframe or series."""
+    """Return one delayed object per partition of a Dask collection; raise unless there are n."""
     found = collection.to_delayed()
     partitions = list(found.ravel() if is_array(collection) else found)
     if len(partitions) != n:
@@ -185,7 +188,7 @@ def _partitions(collection: Any, name: str, n: int) -> list[Any]:
 
 
 def _blocks(column: Any, name: str, X: Any) -> list[Any]:
-    """Return one delayed object per block of a column that belongs to X."""
+    """Return one delayed object per block of `column`, an array with one entry per row of X."""
     if not is_dask_collection(column):
         raise TypeError(
             f"{name} is a {type(column).__name__} and X a Dask array; pass a Dask array, such as "

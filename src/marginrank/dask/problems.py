@@ -1,4 +1,4 @@
-"""Problems: the pairs, pair weights and kernels of each part, on a worker.
+"""Problems: the documents, pairs, pair weights and kernels of each part, on a worker.
 
 Native objects cannot be pickled: after Dask has moved or spilled the results of a task, native
 objects are built again from arrays.
@@ -30,7 +30,7 @@ LOSSES_KEPT = 2  # losses with cached native pairs: solvers alternate between at
 
 
 class MovableState:
-    """A native State (for Hessian products) that is rebuilt from its scores when unpickled."""
+    """Data for Hessian products that only have their scores pickled, and are rebuilt from them."""
 
     def __init__(self, scores: Scores, point: State | None = None) -> None:
         self.scores = aligned(scores)
@@ -48,7 +48,7 @@ class MovableState:
 
 
 class MovableLoss(NativeLoss):
-    """A loss on pairs whose states Dask can move."""
+    """A native loss on pairs whose states can be pickled, so Dask can move them."""
 
     def point(self, state: State | None) -> Any:
         return None if state is None else cast(MovableState, state).point(self)
@@ -60,7 +60,7 @@ class MovableLoss(NativeLoss):
 
 @dataclass
 class Problem:
-    """The rows of X of a part, its pairs and the loss on them."""
+    """The documents of a part, its pairs and its loss, with the design and losses made of them."""
 
     data: RankingData
     pairs: PairSet
@@ -102,7 +102,7 @@ class Problem:
 
 
 class PairFacts(NamedTuple):
-    """Totals over the pairs of a part, for the client."""
+    """Numbers and total weights of the pairs of a part; sent to the client."""
 
     n_pairs: int
     n_active_documents: int
@@ -114,7 +114,10 @@ class PairFacts(NamedTuple):
 def make_problems(
     parts: Sequence[Part], parameters: Parameters | SparseParameters, labels: Any
 ) -> list[Problem]:
-    """Return one problem per part, without C and normalization, which need totals over parts."""
+    """Task: choose the pairs of each part; return one problem per part of a bundle.
+
+    Weights do not include C and the normalization yet, which depend on totals over all parts.
+    """
     problems = []
     for part in parts:
         assert part.data is not None
@@ -134,7 +137,7 @@ def make_problems(
 
 
 def facts_of_pairs(problems: Sequence[Problem]) -> list[PairFacts]:
-    """Return the totals over the pairs of each part."""
+    """Task: return the numbers and total weights of the pairs of each part of a bundle."""
     return [
         PairFacts(
             problem.pairs.n_pairs,
@@ -150,10 +153,10 @@ def facts_of_pairs(problems: Sequence[Problem]) -> list[PairFacts]:
 def weigh_problems(
     problems: Sequence[Problem], factor: float, averaged: bool, n_tasks: int
 ) -> list[Problem]:
-    """Return the problems with pair weights that include C and the normalization.
+    """Task: return the problems of a bundle with C and the normalization in their weights.
 
-    Weights of queries are multiplied by `factor`. With `averaged`, the loss of a query is the mean
-    over its pairs. The threads of a worker are divided among `n_tasks`.
+    Query weights are multiplied by `factor`. With `averaged`, the loss of a query is the mean over
+    its pairs. Each problem gets 1 / `n_tasks` of the threads of the worker.
     """
     threads = max(get_worker().state.nthreads // n_tasks, 1)
     weighed = []
@@ -165,7 +168,7 @@ def weigh_problems(
 
 
 def restrict_problems(problems: Sequence[Problem], columns: Integers) -> list[Problem]:
-    """Return the problems with only these columns of X."""
+    """Task: return the problems of a bundle with only the given columns of X."""
     return [Problem(p.data, p.pairs, p.loss, columns, p.threads, p.device) for p in problems]
 
 

@@ -1,4 +1,4 @@
-"""DaskRankSVM and DaskSparseRankSVM."""
+"""The estimators DaskRankSVM and DaskSparseRankSVM."""
 
 from dataclasses import replace
 from typing import Any, NoReturn, Self
@@ -33,20 +33,20 @@ INSTEAD = {
 
 
 class DaskRanker(BatchRanker):
-    """A linear ranker that fits and predicts on a Dask cluster."""
+    """Base class of the linear estimators that fit and predict on a Dask cluster."""
 
     _local: type[BatchRanker]  # the estimator for data in memory
 
     def to_local(self) -> BatchRanker:
-        """Return the fitted model as an estimator for data in memory."""
+        """Return the fitted model as a RankSVM or SparseRankSVM, for data in memory."""
         return self._local.from_linear_model(self.to_linear_model())
 
     def to_linear_model(self) -> LinearModel:
-        """Return the fitted model as a record, as stored in model files."""
+        """Return the fitted model as a LinearModel, the record that model files store."""
         return replace(super().to_linear_model(), estimator=self._local.__name__)
 
     def _fit_on_cluster(self, X: Any, columns: dict[str, Any], client: Any, partitions: str) -> Any:
-        """Fit documents on a cluster, set the attributes and return the parameters."""
+        """Fit on the cluster, set the attributes of the fit and return the checked parameters."""
         parameters = self._parameters()
         check_for_dask(parameters)
         seed = check_seed(self.random_state)
@@ -62,7 +62,7 @@ class DaskRanker(BatchRanker):
         return parameters
 
     def predict(self, X: Any) -> Any:
-        """Return the scores Xw lazily, as a Dask collection.
+        """Return the scores of the documents, Xw, as a lazy Dask collection.
 
         Parameters
         ----------
@@ -141,7 +141,7 @@ class DaskRanker(BatchRanker):
         client: Any = None,
         partitions: str = "as_is",
     ) -> float:
-        """Return the pairwise accuracy of :meth:`predict`.
+        """Return the pairwise accuracy of the scores that :meth:`predict` returns.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ class DaskRanker(BatchRanker):
 
 
 def check_dask_arguments(**given: Any) -> None:
-    """Raise ValueError for arguments that need data in one process."""
+    """Raise ValueError if an argument is given that a Dask cluster does not support."""
     for name, value in given.items():
         if value is not None:
             raise ValueError(f"{name} is not supported on a Dask cluster: {INSTEAD[name]}.")
@@ -233,7 +233,7 @@ feature_names_in_
         client: Any = None,
         partitions: str = "as_is",
     ) -> Self:
-        """Fit the weights.
+        """Fit the weights of the features to documents on a Dask cluster.
 
         Parameters
         ----------
@@ -318,7 +318,7 @@ n_features_in_, feature_names_in_
         client: Any = None,
         partitions: str = "as_is",
     ) -> Self:
-        """Fit the weights.
+        """Fit sparse weights of the features to documents on a Dask cluster.
 
         Parameters
         ----------

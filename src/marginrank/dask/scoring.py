@@ -1,4 +1,4 @@
-"""Scores and metrics on a cluster; vectors with one entry per document stay on the workers."""
+"""Scores and metrics on a Dask cluster; scores stay on the workers."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def metric(
     client: Any = None,
     **options: Any,
 ) -> Any:
-    """Compute a metric of :mod:`marginrank.metrics` on Dask collections.
+    """Compute a metric of :mod:`marginrank.metrics` for labels and scores in Dask collections.
 
     Partitions are evaluated on the workers, and each returns two numbers.
 
@@ -86,7 +86,7 @@ def metric(
 
 
 def score_rows(X: Any, coef: Floats) -> Floats:
-    """Return the scores Xw of the rows of X, which may be empty."""
+    """Return the scores Xw of the rows of X for the weights `coef`; X may have no rows."""
     if X.shape[0] == 0:
         return np.zeros(0)
     checked = check_features(X)
@@ -98,7 +98,7 @@ def score_rows(X: Any, coef: Floats) -> Floats:
 
 
 def score_frame(frame: Any, coef: Floats, features: list[str] | None) -> Any:
-    """Return the scores Xw of a dataframe partition, as a series with its index."""
+    """Return the scores Xw of a partition of a dataframe, as a series with the same index."""
     from pandas import Series
 
     X = frame if features is None else frame[features]
@@ -106,12 +106,12 @@ def score_frame(frame: Any, coef: Floats, features: list[str] | None) -> Any:
 
 
 def score_store(path: str, first: int, last: int, coef: Floats) -> Floats:
-    """Return the scores Xw of the rows from `first` to `last` of a store."""
+    """Return the scores Xw of the rows from `first` to `last` − 1 of the store at `path`."""
     return score_rows(read_rows(open_stored(path, verify=False).X, first, last), coef)
 
 
 def mean_over_parts(client: Client, loaded: LoadedParts, metric: Metric, coef: Any) -> float:
-    """Return a metric: the mean over all queries (or pairs) of all parts.
+    """Compute a metric of all parts: its mean over all queries, or over all pairs.
 
     `coef` are the weights of the features; None if the only feature is the score.
     """
@@ -121,7 +121,7 @@ def mean_over_parts(client: Client, loaded: LoadedParts, metric: Metric, coef: A
 
 
 def _sum_of_part(part: Part, metric: Metric, coef: Any) -> tuple[float, float]:
-    """Return numerator and denominator of the mean of a metric, for one part."""
+    """Task: return the sum of a metric over the queries (or pairs) of a part, and their number."""
     function, options = split_options(metric)
     if function is pairwise_accuracy:  # the only mean over pairs, not over queries
         y, scores, given = _arguments(part, coef)
