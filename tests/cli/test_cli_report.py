@@ -90,6 +90,7 @@ def test_additive_models_and_judgments(run, train_txt, test_txt, tmp_path):
         (["m.json", "d.txt", "--from", "r.json"], "--from needs no model"),
         (["--from", "r.json", "--metric", "ndcg"], "--metric does not apply to --from"),
         (["m.json", "d.txt", "--out", "m.html"], "would overwrite the input"),
+        (["m.json", "d.txt", "--out", "folder.html"], "folder.json is a folder"),
         (["--from", "d.txt"], "is not a report"),
     ],
 )
@@ -98,8 +99,10 @@ def test_errors(error_of, tmp_path, monkeypatch, model_json, test_txt, words, me
     (tmp_path / "m.json").write_bytes(model_json.read_bytes())
     (tmp_path / "d.txt").write_bytes(test_txt.read_bytes())
     (tmp_path / "r.json").write_text("{}")
+    (tmp_path / "folder.json").mkdir(exist_ok=True)
     out = [] if "--out" in words else ["--out", "report.html"]
     assert message in error_of("report", *words, *out)
+    assert not list(tmp_path.glob("*.html"))
 
 
 def test_what_is_named_is_read(error_of, model_json, test_txt, tmp_path):

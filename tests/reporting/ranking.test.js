@@ -100,7 +100,9 @@ test("characters that cannot be seen are shown by their code", () => {
 });
 
 test("exported weights are a linear model with the factors of the sliders", () => {
-  const record = { model: { weights: { a: 2, b: -0.5, c: 7 } }, terms, sliders: 2 };
+  const cut = [{ ...terms[0], name: "…" }, terms[1]]; // names of terms may be cut, others not
+  const importance = terms.map(({ name, weight }) => ({ feature: name, weight }));
+  const record = { model: { weights: { a: 2, b: -0.5, c: 7 } }, terms: cut, importance, sliders: 2 };
   const { model } = ranking.exported(record, [1, 2]);
   assert.equal(model.type, "model/linear");
   assert.deepEqual(JSON.parse(model.definition), { a: 2, b: -1, c: 7 });

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import marginrank
 from marginrank.metrics import ndcg
 from marginrank.reporting import Report
 
@@ -143,8 +144,13 @@ def test_there_are_no_sliders_without_a_sample(show, linear_report):
     assert not browser.find_element("css selector", "nav a[href='#what-if']").is_displayed()
 
 
-def test_everything_is_drawn(show, linear_report, additive_report):
-    for report in (linear_report, additive_report):
+def test_everything_is_drawn(show, linear_report, additive_report, data, model):
+    own = data.qid == 0
+    one_query = marginrank.report(model, data.X[own], data.y[own], baseline=data.X[own, 0])
+    without_values = marginrank.report(
+        model, data.X, 0 * data.y, qid=data.qid, metric="pairwise_accuracy"
+    )
+    for report in (linear_report, additive_report, one_query, without_values):
         browser = show(report)
         browser.execute_script("window.dispatchEvent(new Event('beforeprint'))")
         empty = browser.execute_script(

@@ -88,8 +88,12 @@ def test_a_page_needs_jinja_and_a_record_does_not(linear_report, monkeypatch, tm
     assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
 
 
-def test_one_query_has_a_report():
+def test_one_query_has_a_report_without_intervals():
     X = np.arange(6.0).reshape(3, 2)
     model = RankSVM().fit(X, [0, 1, 2])
-    report = marginrank.report(model, X, [0, 1, 2], baseline=X[:, 0])
-    assert "1 queries" in report.to_html()
+    report = marginrank.report(model, X, [0, 1, 2], baseline=-X[:, 0])
+    assert report.verdict.startswith("model has ndcg@10 1.0000 over 1 query; baseline has 0.")
+    row = report.record["metrics"][0]
+    for one in (row, row["baseline"], row["difference"], *report.record["importance"]):
+        assert one["low"] is one["high"] is None
+    assert '<span class="interval">–' not in report.to_html()

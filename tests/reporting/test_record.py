@@ -8,13 +8,14 @@ import pytest
 import scipy.sparse as sp
 from helpers.reports import decoded, make_data
 from helpers.tables import each
+from sklearn.ensemble import HistGradientBoostingRegressor
 
 import marginrank
-from marginrank import KernelRankSVM, RankingData, RankSVM
+from marginrank import FusionRanker, KernelRankSVM, RankingData, RankSVM, SparseRankSVM
 from marginrank.metrics import compare, evaluate_run, get_metric
 from marginrank.metrics.names import COMMON_METRICS
 from marginrank.models import LinearModel
-from marginrank.reporting import Report
+from marginrank.reporting import Report, queries
 from marginrank.reporting.resampling import bootstrap_ratios, interval_of
 
 
@@ -154,10 +155,19 @@ def test_other_files_are_not_reports(tmp_path, text, message):
         Report.load(path)
 
 
-def test_a_damaged_record_is_an_error(linear_report):
-    record = {k: v for k, v in linear_report.record.items() if k != "metrics"}
-    with pytest.raises(ValueError, match="damaged"):
-        Report(record).to_html()
+@each(
+    ("place", "value"),
+    [
+        ("metrics", None),
+        ("metrics", [{**dict.fromkeys(("name", "low", "high", "baseline")), "value": "x"}]),
+        ("model", {"name": "m", "kind": "", "parameters": [], "weights": None}),
+        ("data", {"queries": 1, "labels": [[10**400, 1]]}),
+        ("sliders", float("nan")),
+    ],
+)
+def test_a_damaged_record_is_an_error(linear_report, place, value):
+    with pytest.raises(ValueError, match="the record of the report is damaged"):
+        Report({**linear_report.record, place: value}).to_html()
 
 
 def test_models_without_terms_have_a_report():
@@ -168,6 +178,78 @@ def test_models_without_terms_have_a_report():
         assert record["sliders"] == 0
         assert record["importance"] == []
         assert "What if" not in Report(record).to_html()
+
+
+def test_linear_kernels_are_explained_as_linear_models_are():
+    data = make_data(8, 6)
+    kernel = KernelRankSVM(kernel="linear", scale="standard").fit(data)
+    linear = LinearModel(kernel.to_kernel_model().weights(), {}, data.feature_names)
+    records = [marginrank.report(model, data).record for model in (kernel, linear)]
+    assert records[0]["importance"] == records[1]["importance"] != []
+
+
+def test_rankings_of_fused_runs_have_a_report():
+    runs = {
+        name: {q: {f"d{k}": np.cos(k * s) for k in range(8)} for q in "abc"}
+        for name, s in (("bm25", 1.0), ("dense", 2.0))
+    }
+    qrels = {q: {"d1": 1, "d4": 2} for q in "abc"}
+    model = FusionRanker().fit(runs, qrels)
+    data = RankingData.from_runs(runs, qrels)
+    record = marginrank.report(model, data, qrels=qrels, metrics=["ndcg@10"]).record
+    expected = get_metric("ndcg@10")(data.y, model.predict(data), qid=data.qid)
+    assert record["metrics"][0]["value"] == expected
+
+
+def test_other_models_may_have_missing_values():
+    data = make_data(8, 6)
+    X = np.where(data.X > 1, np.nan, data.X)
+    trees = HistGradientBoostingRegressor(max_iter=5).fit(X, data.y)
+    for model in (trees, data.X[:, 0]):
+        marginrank.report(model, X, data.y, qid=data.qid)
+    with pytest.raises(ValueError, match="is NaN"):
+        marginrank.report(RankSVM().fit(data), X, data.y, qid=data.qid)
+
+
+def test_queries_without_a_value_are_no_evidence(data, model):
+    rare = RankingData(data.X, np.where(data.qid == 3, data.y, 0), qid=data.qid)
+    first = data.X[:, 0]
+    report = marginrank.report(model, rare, baseline=first, metric="pairwise_accuracy")
+    assert "over 1 query; baseline has" in report.verdict
+    assert report.record["metric"]["text"].startswith("share of the pairs of all queries")
+    none = RankingData(data.X, 0 * data.y, qid=data.qid)
+    report = marginrank.report(model, none, metric="pairwise_accuracy")
+    assert report.verdict == "No query has a value of pairwise_accuracy."
+
+
+def test_queries_without_a_value_are_not_listed_as_the_worst(monkeypatch):
+    monkeypatch.setattr(queries, "MOST_QUERIES", 8)
+    monkeypatch.setattr(queries, "MOST_EXTREMES", 4)
+    data = make_data(30, 10)
+    y = np.where(data.qid < 10, 0, data.y)
+    scores = data.X[:, 4]
+    report = marginrank.report(
+        scores, data.X, y, qid=data.qid, metric="pairwise_accuracy", random_state=1
+    )
+    metric = get_metric("pairwise_accuracy")
+    values = metric(y, scores, qid=data.qid, per_query=True)
+    worst = np.sort(values[~np.isnan(values)])[:4]
+    listed = [value for value in report.record["queries"]["value"] if value is not None]
+    np.testing.assert_allclose(np.sort(listed)[:4], worst)
+
+
+def test_gaps_of_labels_are_rounded():
+    data = make_data(6, 8)
+    report = marginrank.report(data.X[:, 0], data.X, data.y / 10, qid=data.qid)
+    rows = report.record["slices"][-1]["rows"]
+    assert [row["label"] for row in rows] == ["0.1", "0.2", "0.3", "0.4"]
+
+
+def test_only_fits_that_can_be_repeated_have_a_learning_curve(data):
+    sparse = SparseRankSVM(C=10.0).fit(data)
+    imported = LinearModel(np.ones(data.n_features), {})
+    for model in (sparse, imported):
+        assert marginrank.report(model, data, train=data).record["learning_curve"] is None
 
 
 def test_sparse_and_dense_data_have_the_same_report():

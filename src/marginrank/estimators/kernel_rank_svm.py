@@ -212,7 +212,8 @@ n_features_in_, feature_names_in_
         )
         return landmarks.product(X_checked, self.dual_coef_, threads)
 
-    def _plain_model(self) -> KernelModel:
+    def to_kernel_model(self) -> KernelModel:
+        """Return the fitted model as a record, as stored in model files."""
         self._require_model()
         self._parameters()  # raises an error if set_params has set an invalid value
         settled = {"gamma": self._fitted_kernel().gamma, "scale": self._scale()}
@@ -228,6 +229,9 @@ n_features_in_, feature_names_in_
             feature_names=feature_names_of(self),
             report=self._report(),
         )
+
+    def _plain_model(self) -> KernelModel:
+        return self.to_kernel_model()
 
     @classmethod
     def from_kernel_model(cls, model: KernelModel) -> Self:

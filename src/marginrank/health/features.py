@@ -27,7 +27,7 @@ def _check_constant(data: RankingData, summary: FeatureSummary) -> list[Finding]
         name = name_of(j, data.feature_names)
         if summary.missing[j]:
             return f"{name} is missing in all {data.n_documents:,} documents."
-        return f"{name} is {summary.low[j]:g} in all {data.n_documents:,} documents."
+        return f"{name} is {summary.low[j] + 0.0:g} in all {data.n_documents:,} documents."
 
     return findings_by_feature(
         "constant-feature",

@@ -80,7 +80,7 @@ def summarize(data: RankingData) -> FeatureSummary:
 
 def _typical(X: Floats) -> Floats:
     n_values = np.maximum(np.count_nonzero(~np.isnan(X), axis=0), 1)
-    typical: Floats = np.nansum(X, axis=0) / n_values
+    typical: Floats = np.nansum(X / n_values, axis=0)  # a sum of huge values would overflow
     return typical
 
 

@@ -103,20 +103,26 @@ class KernelModel:
         document) have such contributions.
         """
         X = check_rows(preferred, other, self.n_features, self.feature_names, missing=False)
+        weights = self.weights()
+        if weights is None:
+            raise ValueError(
+                f"kernel={self.parameters['kernel']!r} has no exact contributions by feature; use "
+                "a linear kernel, RankSVM or AdditiveRankSVM to explain scores."
+            )
+        first, second = X.astype(np.float64)
+        return reasons_by_feature(X, ((first - second) * weights).tolist(), self.feature_names)
+
+    def weights(self) -> Floats | None:
+        """Return the weight of each feature, or None if the kernel has no such weights."""
         function = self.parameters["kernel"]
         if function == "precomputed":
             weights = np.zeros(self.n_features)
             np.add.at(weights, self.landmark_rows, self.dual_coef)
-        elif function == "linear":
-            weights = self.dual_coef @ self.landmarks
-            weights = weights if self.scale is None else weights / self.scale**2
-        else:
-            raise ValueError(
-                f"kernel={function!r} has no exact contributions by feature; use a linear kernel, "
-                "RankSVM or AdditiveRankSVM to explain scores."
-            )
-        first, second = X.astype(np.float64)
-        return reasons_by_feature(X, ((first - second) * weights).tolist(), self.feature_names)
+            return weights
+        if function != "linear":
+            return None
+        weights = np.ravel(self.dual_coef @ self.landmarks)
+        return weights if self.scale is None else weights / self.scale**2
 
     def compared(self) -> Landmarks:
         """Return the landmarks as an object that evaluates the kernel."""

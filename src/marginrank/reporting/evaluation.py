@@ -148,6 +148,9 @@ def describe_metric(metric: Metric) -> dict[str, Any]:
         if name in known
     }
     parts = []
+    mean = "mean over queries"
+    if function is pairwise_accuracy:
+        mean = "share of the pairs of all queries"
     if function is letor_mean_ndcg:
         options |= {"gain": "exponential", "discount": "letor"}
     if function in (ndcg, dcg, letor_mean_ndcg):
@@ -162,13 +165,19 @@ def describe_metric(metric: Metric) -> dict[str, Any]:
         "name": metric_name(metric),
         "is_ndcg": function is ndcg,
         "options": options,
-        "text": "; ".join(["mean over queries", *parts]),
+        "text": "; ".join([mean, *parts]),
     }
+
+
+def n_evaluated(rankings: Rankings) -> int:
+    """Return the number of queries with a value of the main metric."""
+    values = rankings.by_query(rankings.metric, rankings.scores)
+    return int(np.count_nonzero(~np.isnan(values)))
 
 
 def comparison_of(rankings: Rankings) -> dict[str, Any] | None:
     """Return the paired tests of the main metric, as ``compare`` prints them."""
-    if rankings.baseline is None or rankings.data.n_queries < 2:
+    if rankings.baseline is None or n_evaluated(rankings) < 2:
         return None
     data = rankings.data
     found = compare(
@@ -203,14 +212,18 @@ def verdict_of(
     """Return the result in one sentence, with its uncertainty."""
     name, baseline = names
     metric, value = main["name"], main["value"]
+    if n_queries == 0:
+        return f"No query has a value of {metric}."
     if comparison is None:
         spread = (
             ""
             if main["low"] != main["low"]
             else (f" ({CONFIDENCE:.0%} interval {main['low']:.4f} … {main['high']:.4f})")
         )
-        beside = "" if chance is None else f"; a random order has {chance:.4f}"
-        return f"{name} has {metric} {value:.4f}{spread} over {n_queries:,} queries{beside}."
+        over = "1 query" if n_queries == 1 else f"{n_queries:,} queries"
+        others = [] if baseline is None else [f"{baseline} has {main['baseline']['value']:.4f}"]
+        others += [] if chance is None else [f"a random order has {chance:.4f}"]
+        return "; ".join([f"{name} has {metric} {value:.4f}{spread} over {over}", *others]) + "."
     low, high = comparison["interval"]
     difference, p = comparison["difference"], comparison["t_test_p"]
     p_value = f"p = {p:.2g}" if p >= LEAST_P else f"p < {LEAST_P:g}"

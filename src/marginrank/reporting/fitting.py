@@ -15,6 +15,7 @@ from marginrank.models.fit_report import FitReport, Iteration, relative_distance
 from marginrank.selection.learning_curve import LearningCurve, learning_curve_ranking
 
 ORDERS = 3  # random orders of the training queries
+REPEATABLE = ("RankSVM", "SGDRankSVM")  # estimators with the objective of the learning curve
 MOST_ITERATIONS = 200  # most iterations of the history in a report
 
 
@@ -61,8 +62,12 @@ def _relative(gap: float, objective: float) -> float | None:
 def learning_curve_of(
     model: Any, train: RankingData | None, test: RankingData, metric: Metric, seed: int
 ) -> dict[str, Any] | None:
-    """Return the learning curve of a linear model, or None without training data."""
-    if train is None or not isinstance(model, LinearModel):
+    """Return the learning curve of a linear model, or None without training data.
+
+    There is none for sparse and imported models, because their fits cannot be repeated.
+    """
+    is_repeatable = isinstance(model, LinearModel) and bool(model.parameters)
+    if train is None or not is_repeatable or model.estimator not in REPEATABLE:
         return None
     names = {field.name for field in fields(Parameters)} - {"n_jobs", "random_state"}
     own = {name: value for name, value in model.parameters.items() if name in names}

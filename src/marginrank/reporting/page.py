@@ -12,6 +12,7 @@ from marginrank._utils.optional import require
 from marginrank.reporting.text import embedded, visible
 
 STATIC = "marginrank.reporting"
+DAMAGE = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 SCRIPTS = ("plot.min.js", "ranking.js", "charts.js", "page.js")
 
 
@@ -32,7 +33,7 @@ def page_of(record: Mapping[str, Any]) -> str:
             scripts=[jinja2.utils.markupsafe.Markup(script) for script in scripts],
             hashes=[_hash(script) for script in scripts],
         )
-    except (jinja2.TemplateError, TypeError, KeyError) as error:
+    except (jinja2.TemplateError, *DAMAGE) as error:
         raise ValueError(f"the record of the report is damaged: {error}.") from error
     return str(page)
 

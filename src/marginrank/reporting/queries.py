@@ -135,19 +135,20 @@ def _listed(change: Floats, rng: np.random.Generator) -> tuple[Integers, Integer
     n = change.size
     if n <= MOST_QUERIES:
         return np.arange(n), rng.permutation(n)
-    by_change = np.argsort(np.nan_to_num(change), kind="stable")
-    ends = np.concatenate([by_change[:MOST_EXTREMES], by_change[-MOST_EXTREMES:]])
+    ends = np.concatenate([_lowest(by, MOST_EXTREMES) for by in (change, -change)])
     drawn = rng.permutation(n)[: MOST_QUERIES - ends.size]
     return np.union1d(ends, drawn), drawn
 
 
 def _prominent(listed: Integers, values: Floats, change: Floats) -> set[int]:
     """Return the worst and the most changed queries."""
-    ends = [
-        listed[np.argsort(np.nan_to_num(by[listed]), kind="stable")[:MOST_PROMINENT]]
-        for by in (values, change, -change)
-    ]
+    ends = [listed[_lowest(by[listed], MOST_PROMINENT)] for by in (values, change, -change)]
     return set(np.concatenate(ends).tolist())
+
+
+def _lowest(values: Floats, most: int) -> Integers:
+    """Return the positions of the lowest values, lowest first; nan is none."""
+    return np.argsort(values, kind="stable")[: min(most, np.count_nonzero(~np.isnan(values)))]
 
 
 def _table(

@@ -22,7 +22,7 @@ from marginrank.data.runs import as_qrels
 from marginrank.data.validation import check_vector
 from marginrank.health import check_data
 from marginrank.metrics.names import COMMON_METRICS, Metric, get_metric, metric_name
-from marginrank.models import AdditiveModel, foreign_scores
+from marginrank.models import FusionModel, foreign_scores
 from marginrank.reporting.evaluation import (
     Rankings,
     chance_of,
@@ -30,6 +30,7 @@ from marginrank.reporting.evaluation import (
     describe_metric,
     judged_documents,
     metric_rows,
+    n_evaluated,
     verdict_of,
 )
 from marginrank.reporting.features import curves_of_record, importance_of
@@ -177,7 +178,8 @@ def report(
     baseline : fitted estimator, record or array-like of shape (n_documents,), optional
         What the model is compared with.
     train : RankingData, optional
-        The training data: adds a learning curve of linear models, and checks both data sets.
+        The training data: adds a learning curve of :class:`~marginrank.RankSVM` and
+        :class:`~marginrank.SGDRankSVM`, and checks both data sets.
     qrels : mapping, data frame or ranx.Qrels, optional
         Judgments: adds judged@10 and marks unjudged documents. The comments of the data are the
         ids of the documents.
@@ -205,8 +207,7 @@ def report(
     'model is better than baseline b'
     """
     plain = _plain(model)
-    allow_nan = isinstance(plain, AdditiveModel)
-    data = as_ranking_data(X, y, qid, allow_nan=allow_nan)
+    data = as_ranking_data(X, y, qid, allow_nan=True)  # models that need every value check X
     main = get_metric(metric)
     request = ReportRequest(
         rankings=Rankings(
@@ -228,13 +229,16 @@ def report(
 
 def _plain(model: Any) -> Any:
     """Return the record of an estimator of this library, and any other object unchanged."""
-    for name in ("to_linear_model", "to_additive_model"):
+    for name in ("to_linear_model", "to_additive_model", "to_kernel_model"):
         if hasattr(model, name):
             return getattr(model, name)()
-    return model
+    fusion = getattr(model, "model_", None)
+    return fusion if isinstance(fusion, FusionModel) else model
 
 
 def _scores_of(model: Any, data: RankingData) -> Floats:
+    if isinstance(model, FusionModel):
+        return model.predict(data)
     if hasattr(model, "scores"):
         return np.asarray(model.scores(data.X), dtype=np.float64)
     if hasattr(model, "predict"):
@@ -257,7 +261,9 @@ def make_report(request: ReportRequest) -> Report:
         "format": FORMAT,
         "version": VERSION,
         "marginrank": __version__,
-        "verdict": verdict_of(main, comparison, chance_of(rankings), request.names, data.n_queries),
+        "verdict": verdict_of(
+            main, comparison, chance_of(rankings), request.names, n_evaluated(rankings)
+        ),
         "model": _describe_model(request, terms),
         "baseline": None if request.names[1] is None else {"name": request.names[1]},
         "data": _fingerprint(data),

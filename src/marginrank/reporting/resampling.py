@@ -17,13 +17,14 @@ def bootstrap_ratios(numerators: Floats, denominators: Floats, seed: int) -> Flo
     """Return Σ numerators / Σ denominators over resampled queries: one row per resample.
 
     Rows of the arguments are queries. The same queries are drawn for all columns, so columns can be
-    subtracted.
+    subtracted. A column is nan if fewer than two queries count.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         draws = [
             (drawn @ numerators) / (drawn @ denominators) for drawn in _drawn(len(numerators), seed)
         ]
-    return np.concatenate(draws)
+    is_known = np.count_nonzero(denominators, axis=0) > 1
+    return np.where(is_known, np.concatenate(draws), np.nan)
 
 
 def interval_of(draws: Floats) -> tuple[float, float]:
@@ -39,8 +40,9 @@ def interval_of(draws: Floats) -> tuple[float, float]:
 def _drawn(n_queries: int, seed: int) -> Iterator[Floats]:
     """Yield how often each query is drawn, in chunks of resamples."""
     rng = np.random.default_rng(seed)
-    shares = np.full(n_queries, 1.0 / n_queries)
     at_once = max(CHUNK // n_queries, 1)
     for first in range(0, RESAMPLES, at_once):
         size = min(at_once, RESAMPLES - first)
-        yield rng.multinomial(n_queries, shares, size=size).astype(np.float64)
+        drawn = (rng.integers(n_queries, size=n_queries) for _ in range(size))
+        counts = [np.bincount(queries, minlength=n_queries) for queries in drawn]
+        yield np.array(counts, dtype=np.float64)

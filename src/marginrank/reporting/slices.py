@@ -93,20 +93,20 @@ def _gaps(rankings: Rankings) -> list[dict[str, Any]]:
     labels = np.unique(rankings.data.y)
     if not 1 < labels.size <= MOST_LABELS:
         return []
-    by_gap: dict[float, list[tuple[int, list[float]]]] = {}
+    by_gap: dict[str, list[tuple[int, list[float]]]] = {}  # by text: 0.3 − 0.2 is not quite 0.1
     for low, high in combinations(labels.tolist(), 2):
         n_pairs, right = _pairs_of(rankings, low, high)
         if n_pairs:
-            by_gap.setdefault(high - low, []).append((n_pairs, right))
+            by_gap.setdefault(f"{high - low:g}", []).append((n_pairs, right))
     rows = []
-    for gap, found in sorted(by_gap.items()):
+    for gap, found in sorted(by_gap.items(), key=lambda item: float(item[0])):
         total = sum(n for n, _ in found)
         shares = [
             {"value": sum(right[side] for _, right in found) / total, "low": None, "high": None}
             for side in range(len(found[0][1]))
         ]
         baseline = shares[1] if len(shares) > 1 else None
-        rows.append({"label": f"{gap:g}", "count": total, "value": shares[0], "baseline": baseline})
+        rows.append({"label": gap, "count": total, "value": shares[0], "baseline": baseline})
     return rows
 
 

@@ -16,7 +16,7 @@ from marginrank.fit.feature_scales import QueryScale
 from marginrank.models import AdditiveModel, KernelModel, LinearModel
 from marginrank.models.additive_model import contributions
 
-CHUNK_DOCUMENTS = 1 << 15  # documents whose terms are in memory at a time
+CHUNK_ENTRIES = 1 << 22  # entries of X whose terms are in memory at a time
 
 
 class TermTable(NamedTuple):
@@ -108,14 +108,14 @@ def terms_of(model: Any) -> Terms | None:
     """Return the terms of a record, or None if its score has none."""
     if isinstance(model, AdditiveModel):
         return AdditiveTerms(model, names_of_all(model.feature_names, model.n_features))
-    if isinstance(model, KernelModel) and model.parameters["kernel"] == "linear":
-        weights = model.dual_coef @ model.landmarks
-        weights = weights if model.scale is None else weights / model.scale**2
+    weights = None
+    if isinstance(model, KernelModel):
+        weights = model.weights()
     elif isinstance(model, LinearModel):
         weights = model.coef
-    else:
+    if weights is None:
         return None
-    return LinearTerms(np.ravel(weights), names_of_all(model.feature_names, model.n_features))
+    return LinearTerms(weights, names_of_all(model.feature_names, model.n_features))
 
 
 def rows_of(data: RankingData, documents: Integers) -> Any:
@@ -127,7 +127,9 @@ def rows_of(data: RankingData, documents: Integers) -> Any:
 def squares_by_query(terms: Terms, data: RankingData, columns: Integers) -> Floats:
     """Return the sums of squared deviations from the query's mean: one row per query."""
     offsets, parts = data.queries.offsets, []
-    for first, last in bounded_ranges(offsets, CHUNK_DOCUMENTS):
+    is_sparse = sp.issparse(data.X) and terms.weights is not None
+    width = columns.size if is_sparse else len(terms.names)
+    for first, last in bounded_ranges(offsets, CHUNK_ENTRIES // max(width, 1)):
         own = offsets[first : last + 1]
         table = terms.of_rows(rows_of(data, np.arange(own[0], own[-1])), columns)
         starts, sizes = own[:-1] - own[0], np.diff(own)

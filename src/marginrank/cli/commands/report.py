@@ -27,9 +27,10 @@ def run(flags: ReportFlags, phases: Phases) -> None:
     require("jinja2", "report")
     if not flags.out.endswith((".html", ".htm")):
         raise ValueError(f"--out {flags.out} must end in .html.")
-    check_writable(flags.out)
     record = str(Path(flags.out).with_suffix(".json"))
     written = [flags.out] if flags.record is not None else [flags.out, record]
+    for path in written:
+        check_writable(path)
     report = _read_again(flags) if flags.record is not None else _make(flags, written, phases)
     with phases.phase("write", flags.out):
         for path in written:

@@ -118,12 +118,12 @@ const charts = (() => {
       },
       marks: [
         Plot.barX(rows, { x: "importance", y: "term", fill: sign, rx: 2, insetTop: 3, insetBottom: 3 }),
-        Plot.link(rows, { x1: "low", x2: "high", y1: "term", y2: "term", stroke: "currentColor" }),
+        Plot.link(rows.filter((row) => row.low !== null), { x1: "low", x2: "high", y1: "term", y2: "term", stroke: "currentColor" }),
         Plot.tip(rows, Plot.pointerY({
           x: "importance", y: "term",
           title: (d) =>
-            `${show(d.feature)}\nimportance ${short(d.importance)} ` +
-            `(${short(d.low)} … ${short(d.high)})` +
+            `${show(d.feature)}\nimportance ${short(d.importance)}` +
+            (d.low === null ? "" : ` (${short(d.low)} … ${short(d.high)})`) +
             (d.weight === null ? "" : `\nweight ${short(d.weight)}`),
         })),
       ],

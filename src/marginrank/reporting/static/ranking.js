@@ -148,8 +148,8 @@ const ranking = (() => {
   /** All weights with the factors of the sliders, as a linear model of LTR plugins. */
   function exported(record, factors) {
     const weights = { ...(record.model.weights ?? {}) };
-    record.terms.slice(0, record.sliders).forEach((term, place) => {
-      weights[term.name] = term.weight * (factors[place] ?? 1);
+    record.importance.slice(0, record.sliders).forEach((row, place) => {
+      weights[row.feature] = row.weight * (factors[place] ?? 1); // names of terms may be cut
     });
     const name = "report";
     return { name, model: { type: "model/linear", definition: JSON.stringify(weights) } };
