@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy.stats import ttest_rel
 from sklearn.model_selection import GroupShuffleSplit
 
-from marginrank import RankingData, RankSVM, make_ranking, metrics
+from marginrank import RankingData, RankSVM, _core, make_ranking, metrics
 from marginrank.fit.linear import Parameters
 from marginrank.selection.folds import Fold, query_folds
 from marginrank.selection.scoring import Split, SplitScorer, fold_splits
@@ -207,3 +207,20 @@ def test_a_query_in_several_folds_is_one_observation():
     assert (found.mean_a, found.mean_b) == pytest.approx(means.mean(axis=0), abs=1e-12)
     expected = ttest_rel(*means.T)
     assert found.t_test_p == pytest.approx(expected.pvalue, rel=1e-6)
+
+
+def test_scores_take_as_many_threads_as_n_jobs(monkeypatch):
+    threads = []
+
+    def rank(values, offsets, n_threads):
+        threads.append(n_threads)
+        return rank_documents(values, offsets, n_threads)
+
+    rank_documents = _core.rank_documents
+    for n_jobs in (1, 3):
+        scorer = SplitScorer([Split(None, DATA)], "ndcg@10", n_jobs)
+        with monkeypatch.context() as patched:
+            patched.setattr(_core, "rank_documents", rank)
+            scorer.score(0, np.ones(DATA.n_features))
+        assert set(threads) == {n_jobs}
+        threads.clear()

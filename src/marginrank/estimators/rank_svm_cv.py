@@ -66,7 +66,7 @@ class RankSVMCV(SearchRanker, LinearRanker):
         of one product with X there. See docs/how_to/gpu.md.
     tol : float, default=1e-6
         Relative distance of the last fit to its optimum. The fits to folds stop at 1e-4 or at
-        `tol`, whichever is larger: closer fits would not change the selection.
+        `tol`, whichever is larger: closer fits change scores by less than their standard errors.
     verbose : int, default=0
         If positive, print one line per fit to a fold, and one per iteration of the last fit.
     random_state : int, RandomState instance or None, default=0

@@ -25,7 +25,7 @@ class PathLearner(ABC):
     """Fits models for all values of one parameter, and predicts scores with them."""
 
     parameter = "C"
-    search_tol: float  # smallest useful `tol`: a smaller one would not change the selection
+    search_tol: float  # smallest `tol` of candidates: closer fits hardly change their scores
     n_points: int  # length of the default grid
     # Factors by which a default grid may be extended below and above while its best value is at an
     # end; then one parameter is searched at a time. None if all values of all grids are tried.

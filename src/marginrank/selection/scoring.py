@@ -59,7 +59,7 @@ class SplitScorer:
         self._learner = learner
         self.parts = [split.train for split in splits]
         is_own = split_options(found)[0] in METRICS.values()
-        self._tests = [_test_documents(k, split, is_own) for k, split in enumerate(splits)]
+        self._tests = [_test_documents(k, split, is_own, n_jobs) for k, split in enumerate(splits)]
 
     def score(self, k: int, model: Any) -> float:
         """Return the metric of a model on the test documents of split k.
@@ -106,10 +106,12 @@ class _TestDocuments(NamedTuple):
     qid: Integers
 
 
-def _test_documents(k: int, split: Split, is_own: bool) -> _TestDocuments | None:
+def _test_documents(
+    k: int, split: Split, is_own: bool, n_jobs: int | None
+) -> _TestDocuments | None:
     """Return the test documents of split k, or None if they have no pairs.
 
-    `is_own` tells that the metric is one of marginrank.metrics, which take labels as judgments.
+    `is_own` is whether the metric is one of marginrank.metrics, which take labels as judgments.
     """
     _, data, rows = split
     if data is None:
@@ -121,5 +123,5 @@ def _test_documents(k: int, split: Split, is_own: bool) -> _TestDocuments | None
     if not has_pairs(y, qid):
         return None
     if is_own and y.dtype == np.float64:  # how integer labels are converted depends on the metric
-        return _TestDocuments(data, rows, Judgments.of(y, qid, None, None, n=y.size), qid)
+        return _TestDocuments(data, rows, Judgments.of(y, qid, None, n_jobs, n=y.size), qid)
     return _TestDocuments(data, rows, y, qid)
