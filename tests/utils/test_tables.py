@@ -109,7 +109,7 @@ def test_all_text_of_a_table_is_escaped():
     html = ranking._repr_html_()
     assert "<script>" not in html
     assert html.count("&lt;script&gt;") == 2  # in the caption and in the first row
-    assert f"the first {MOST_ROWS} of 200 rows" in html
+    assert f"first {MOST_ROWS} of 200 rows" in html
 
 
 class Named(ResultTable):
