@@ -36,7 +36,10 @@ class HatMatrix(NativeMatrix):
 
     @classmethod
     def of(cls, codes: HatCodes, starts: Integers) -> "HatMatrix":
-        """Wrap encoded feature values; `starts` has the first hat function of each feature."""
+        """Return the matrix of the hat functions at encoded feature values.
+
+        `starts` has the index of the first hat function of each feature.
+        """
         return cls(codes, _core.Matrix.hats(codes.codes, codes.steps, starts))
 
 

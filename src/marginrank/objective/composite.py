@@ -50,7 +50,7 @@ class Composite(Generic[R_co]):
     def at(
         self, w: Floats, scores: Scores | None = None, accumulated_update: Floats | None = None
     ) -> "CompositePoint[R_co]":
-        """Evaluate F at w; takes one pass over X (a sweep), unless the scores Xw are given."""
+        """Evaluate F at w; reads X once, unless the scores Xw are given."""
         return self.wrap(self.objective.at(w, scores, accumulated_update=accumulated_update))
 
     def wrap(self, loss: Point) -> "CompositePoint[R_co]":
@@ -63,7 +63,7 @@ class Composite(Generic[R_co]):
 
     @cached_property
     def loss_at_zero(self) -> float:
-        """The loss L(0) at zero weights; takes no sweep."""
+        """The loss L(0) at zero weights; does not read X."""
         return self.objective.at_zero().loss_value
 
     @cached_property
@@ -83,7 +83,7 @@ class Composite(Generic[R_co]):
         return maybe_zero and gap <= tol * NEGLIGIBLE * self.loss_at_zero
 
     def strength(self, loss: Point) -> float:
-        """Return Σ c ℓ'² / (2M), the strong convexity term of the lower bound on F*; no sweep."""
+        """Return Σ c ℓ'² / (2M), the term of the lower bound on F* due to strong convexity."""
         if self.is_squared_hinge:  # there ℓ'² = 2M ℓ
             return loss.loss_value
         if not self.objective.loss.smooth:
@@ -108,7 +108,7 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
 
     @property
     def gradient(self) -> Floats:
-        """The gradient mapping w − prox(w − ∇L(w)): zero exactly at the optimum."""
+        """The gradient mapping w − prox(w − ∇L(w)), which is zero exactly at the optimum."""
         step = self.w - self.base.gradient
         return self.w - self.composite.regularizer.prox(step, 1.0)
 
@@ -123,12 +123,12 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
 
     @cached_property
     def scaled_gap(self) -> float:
-        """Bound on F(w) − F* by :func:`scaled_bound`; takes no sweep, is loose near the optimum."""
+        """Bound on F(w) − F* by :func:`scaled_bound`, which is loose near the optimum."""
         return self._gap_to(self.dual_multiple.bound)
 
     @cached_property
     def dual_multiple(self) -> "DualMultiple":
-        """The multiple τ of α = f'(t) with the largest lower bound on F*, and this bound."""
+        """The largest lower bound on F* by dual vectors τ f'(t), 0 ≤ τ ≤ 1, and its factor τ."""
         gradient = self.base.gradient
         return scaled_bound(
             float(self.w @ gradient) - self.base.loss_value,
@@ -151,14 +151,14 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
     def by_group(self, n_groups: int) -> GroupedLoss:
         """Return the loss and gradient of each of about `n_groups` groups of queries; cached.
 
-        The first call takes one sweep.
+        The first call reads X once.
         """
         if n_groups not in self._grouped:
             self._grouped[n_groups] = self.base.by_group(n_groups)
         return self._grouped[n_groups]
 
     def near(self, w: Floats, *, only_scores: bool = False) -> "CompositePoint[R_co]":
-        """Evaluate F at another w; sorting is fast if w ranks the documents similarly; one sweep.
+        """Evaluate F at a w that ranks the documents similarly, so sorting is fast; reads X once.
 
         With `only_scores` the gradient is not computed; :meth:`by_group` computes it later.
         """

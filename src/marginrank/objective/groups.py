@@ -56,7 +56,7 @@ class Groups:
         return u / self.spread(np.where(lengths > 0.0, lengths, 1.0))
 
     def held(self, pull: Floats) -> Floats:
-        """Return q: `pull` = −∇L(u) with each group projected onto the ball of radius γ."""
+        """Project each group of `pull` = −∇L(u) onto the ball of radius γ; return the result q."""
         lengths = self.lengths(pull)
         return pull * self.spread(self.weight / np.maximum(lengths, self.weight))
 
@@ -135,7 +135,7 @@ class GroupPoint(StructuredPoint):
         return gamma * (0.5 * total + 4.0 * PRECISION * float(np.sum(lengths)))
 
     def at(self, w: Floats) -> "GroupPoint":
-        """Evaluate the penalized objective at other weights w; takes one pass over X (a sweep)."""
+        """Evaluate the penalized objective at other weights w; reads X once."""
         return GroupPoint(self.groups, self.objective.at(w, like=self.base))
 
     def move(self, step: float, direction: Floats, direction_scores: Scores) -> "GroupPoint":

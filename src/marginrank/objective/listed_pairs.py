@@ -159,7 +159,7 @@ class ListedPairs(PairSet):
         )
 
     def bundled(self) -> Self:
-        """Return the same pairs with long queries split into smaller ones; no pair is cut.
+        """Return the same pairs, with long queries split into queries that share no pair.
 
         Each query of the result consists of a few small connected components of the graph of the
         pairs, or of one large component. A pass over X reads the rows of a short query once, and

@@ -4,7 +4,7 @@ F(w) = ρ · ½‖w‖² + C · Σ_q ω_q Σ_{(i,j)} δ_ij ℓ(s_i − s_j),  s 
 
 The ridge ρ is 1 in a RankSVM, and 0 if a solver adds a regularizer of its own.
 
-A solver creates a :class:`Point` at each w. Only methods whose description names a sweep read X.
+A solver creates a :class:`Point` at each w. Only methods whose description says so read X.
 Vectors with one entry per document are opaque: :attr:`Objective.space` computes with them, because
 they may be on another device or machine.
 """
@@ -111,7 +111,7 @@ class Objective:
         accumulated_update: Floats | None = None,
         like: "Point | None" = None,
     ) -> "Point":
-        """Evaluate F at w; takes one sweep (pass over X), or none if the scores Xw are given.
+        """Evaluate F at w; reads X once, or not at all if the scores Xw are given.
 
         The sweep also computes the gradient. If `scores` were updated step by step,
         `accumulated_update` is Σ |change| of each weight over the steps, which bounds their
@@ -132,7 +132,7 @@ class Objective:
         return self.at(np.zeros(self.n_features), self.space.zero())
 
     def at_point(self, point: "Point") -> "Point":
-        """Evaluate this objective at `point.w`, from the scores of `point`; takes no sweep.
+        """Evaluate this objective at `point.w`, from the scores of `point`; does not read X.
 
         `point` belongs to another objective on the same documents.
         """
@@ -183,7 +183,7 @@ class Objective:
 
     @property
     def feature_magnitudes(self) -> Floats:
-        """The largest absolute value of each feature; the first call may take one sweep."""
+        """The largest absolute value of each feature; the first call may read X once."""
         return self.matrix.magnitudes(self.threads)
 
     @property
@@ -192,17 +192,17 @@ class Objective:
         return self.matrix.variances
 
     def scores(self, w: Floats) -> Scores:
-        """Return the scores Xw; takes one sweep."""
+        """Return the scores Xw; reads X once."""
         self.count_sweep()
         return self.design.dot(w)
 
     def combine(self, z: Scores) -> Floats:
-        """Return Xᵀz for a vector z with one entry per document; takes one sweep."""
+        """Return Xᵀz for a vector z with one entry per document; reads X once."""
         self.count_sweep()
         return self.design.transpose_dot(z)
 
     def combine_active(self, values: Floats) -> Floats:
-        """Return XᵀJc, with c = `values` (one per document in queries with pairs); one sweep.
+        """Return XᵀJc, with c = `values` (one per document in queries with pairs); reads X once.
 
         J subtracts from each entry the mean of its query.
         """
@@ -245,18 +245,18 @@ class Point:
 
     @cached_property
     def gradient(self) -> Floats:
-        """The gradient ∇F(w); takes one sweep if it is not known yet."""
+        """The gradient ∇F(w); reads X once if it is not known yet."""
         return self.objective.ridge * self.w + self.objective.combine(self.score_gradient)
 
     @property
     def has_gradient(self) -> bool:
-        """Whether :attr:`gradient` is already computed, so reading it takes no sweep."""
+        """Whether :attr:`gradient` is already computed, so using it does not read X."""
         return "gradient" in self.__dict__
 
     def by_group(self, n_groups: int) -> GroupedLoss:
         """Return the loss and its gradient for each of about `n_groups` groups of queries.
 
-        Takes one sweep, which also sets :attr:`gradient` if it is not known.
+        Reads X once, which also sets :attr:`gradient` if it is not known.
         """
         o = self.objective
         o.count_sweep()
@@ -298,7 +298,7 @@ class Point:
 
     @cached_property
     def gradient_rounding(self) -> float:
-        """Bound on the norm of the rounding error of ∇F(w); may take one sweep."""
+        """Bound on the norm of the rounding error of ∇F(w); may read X once."""
         o = self.objective
         of_ridge = PRECISION * o.ridge * float(np.linalg.norm(self.w))
         of_loss = self.slope_rounding * float(np.linalg.norm(o.feature_magnitudes))
@@ -323,18 +323,18 @@ class Point:
         return self.gradient_gap + self.rounding
 
     def hess_vec(self, v: Floats) -> tuple[Floats, Scores]:
-        """Return the Hessian-vector product ∇²F(w) v and the scores Xv; takes one sweep."""
+        """Return the Hessian-vector product ∇²F(w) v and the scores Xv; reads X once."""
         o = self.objective
         o.count_sweep()
         product, scores = o.design.hess_vec(o.pair_loss, self.state, v)
         return o.ridge * v + product, scores
 
     def hess_vec_scores(self, u: Scores) -> Scores:
-        """Return Au, with A the Hessian of the loss with respect to the scores; takes no sweep."""
+        """Return Au, with A the Hessian of the loss with respect to the scores; does not read X."""
         return self.objective.pair_loss.hess_vec(self.state, u)
 
     def hessian(self) -> Floats:
-        """Return the n × n Hessian ∇²F(w); takes one sweep per eight columns of X."""
+        """Return the n × n Hessian ∇²F(w); reads X once per eight columns of X."""
         o = self.objective
         o.count_sweep(max(1.0, o.n_features / 8))
         hessian = o.design.hessian(o.pair_loss, self.state)
@@ -352,21 +352,21 @@ class Point:
         return hessian
 
     def hess_diag(self) -> Floats:
-        """Return the diagonal of ∇²F(w); takes one sweep per eight stored entries of a row of X."""
+        """Return the diagonal of ∇²F(w); reads X once per eight stored entries of a row of X."""
         o = self.objective
         o.count_sweep(max(1.0, o.entries_per_document / 8))
         diagonal = o.design.hess_diag(o.pair_loss, self.state)
         return o.ridge + np.maximum(diagonal, 0.0)  # negative by rounding only
 
     def curved_gram(self) -> Floats:
-        """Return AK, with K the Gram matrix of the documents in queries with pairs; no sweep.
+        """Return AK, with K the Gram matrix of the documents in queries with pairs; X is not read.
 
         A is the Hessian of the loss with respect to the scores.
         """
         return self.objective.design.curved_gram(self.objective.pair_loss, self.state)
 
     def move(self, step: float, direction: Floats, direction_scores: Scores) -> "Point":
-        """Evaluate the objective at w + step · direction; takes at most one sweep.
+        """Evaluate the objective at w + step · direction; reads X at most once.
 
         `direction_scores` is X · direction.
         """
@@ -400,13 +400,13 @@ class Point:
         return Point(restricted, w, evaluation, self.accumulated_update[features])
 
     def loss_slope(self, direction_scores: Scores) -> float:
-        """Return the derivative of the loss along a direction, given X · direction; no sweep."""
+        """Return the derivative of the loss along a direction, given X · direction."""
         if self._slope_along[0] is direction_scores:
             return self._slope_along[1]
         return self.objective.space.dot(self.score_gradient, direction_scores)
 
     def slope(self, direction: Floats, direction_scores: Scores) -> float:
-        """Return the slope ∇F(w)ᵀ direction, from X · direction; takes no sweep."""
+        """Return the slope ∇F(w)ᵀ direction, from X · direction; does not read X."""
         # Avoid touching scores: they may live on another machine.
         if self.has_gradient and self._slope_along[0] is not direction_scores:
             return float(self.gradient @ direction)
@@ -414,6 +414,6 @@ class Point:
         return ridge * float(self.w @ direction) + self.loss_slope(direction_scores)
 
     def curvature(self, direction: Floats, direction_scores: Scores) -> float:
-        """Return the curvature directionᵀ ∇²F(w) direction, from X · direction; takes no sweep."""
+        """Return the curvature directionᵀ ∇²F(w) direction, from X · direction; does not read X."""
         o, image = self.objective, self.hess_vec_scores(direction_scores)
         return o.ridge * float(direction @ direction) + o.space.dot(direction_scores, image)

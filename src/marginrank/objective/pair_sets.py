@@ -249,7 +249,7 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
         """Return the same pairs with all query weights and pair weights equal to one."""
 
     def n_inside(self, loss: Loss, scores: Floats) -> int:
-        """Return the number of pairs with s_i − s_j below the reach of the loss, at `scores`."""
+        """Return the number of pairs with s_i − s_j < `loss.reach`, whatever their weight."""
         inside = Loss("inside", (Piece(1.0, loss.reach, 1),))
         counts = self.unweighted().active_weights(inside, scores)
         return exact_sum(counts.astype(np.int64))

@@ -151,28 +151,28 @@ class Design(ABC):
 
     @abstractmethod
     def dot(self, w: Floats) -> Scores:
-        """Return the scores Xw; takes one sweep."""
+        """Return the scores Xw; reads X once."""
 
     @abstractmethod
     def transpose_dot(self, z: Scores) -> Floats:
-        """Return Xᵀz for a vector z with one entry per document; takes one sweep."""
+        """Return Xᵀz for a vector z with one entry per document; reads X once."""
 
     @abstractmethod
     def rows(self, rows: Integers) -> Rows:
         """Return the rows of X at the ascending indices `rows`."""
 
     def evaluate(self, loss: PairLoss, w: Floats, like: State | None) -> Evaluation:
-        """Return the loss at the scores Xw and its gradient with respect to w; takes one sweep."""
+        """Return the loss at the scores Xw and its gradient with respect to w; reads X once."""
         found = loss.evaluate(self.dot(w), like)
         return found._replace(gradient=self.transpose_dot(found.score_gradient))
 
     def hess_vec(self, loss: PairLoss, state: State, v: Floats) -> tuple[Floats, Scores]:
-        """Return the Hessian-vector product XᵀAXv and the scores Xv; takes one sweep."""
+        """Return the Hessian-vector product XᵀAXv and the scores Xv; reads X once."""
         scores = self.dot(v)
         return self.transpose_dot(loss.hess_vec(state, scores)), scores
 
     def share(self, designs: Sequence["Design"]) -> "SharedSweeps":
-        """Return an object that makes one sweep over X for all `designs`, on the same documents."""
+        """Return products with X that read X once for all `designs`, on the same documents."""
         return SharedSweeps(designs)
 
     def column(self, j: int) -> Scores:
@@ -181,7 +181,7 @@ class Design(ABC):
         return self.dot(unit)
 
     def hessian(self, loss: PairLoss, state: State) -> Floats:
-        """Return the Hessian XᵀAX of the loss in w; takes one sweep per eight columns of X."""
+        """Return the Hessian XᵀAX of the loss in w; reads X once per eight columns of X."""
         images = (loss.hess_vec(state, self.column(j)) for j in range(self.matrix.n_features))
         return np.stack([self.transpose_dot(image) for image in images], axis=1)
 
@@ -196,12 +196,12 @@ class Design(ABC):
         return fill * (ROUGH_SWEEPS + ROUGH_PER_PIECE * n_pieces + ROUGH_PER_FEATURE * n)
 
     def hess_diag(self, loss: PairLoss, state: State) -> Floats:
-        """Return the diagonal of the Hessian XᵀAX; one sweep per eight stored entries of a row."""
+        """Return the diagonal of the Hessian XᵀAX; reads X once per eight entries of a row."""
         columns = map(self.column, range(self.matrix.n_features))
         return np.array([self.space.dot(x, loss.hess_vec(state, x)) for x in columns])
 
     def by_group(self, by_query: QueryLosses, z: Scores, n_groups: int) -> GroupedLoss:
-        """Return the loss and the gradient Xᵀz of about `n_groups` groups of queries; one sweep.
+        """Return the loss and the gradient Xᵀz of about `n_groups` groups of queries; reads X once.
 
         `by_query` has the loss of each query. A group consists of successive queries.
         """
@@ -226,7 +226,7 @@ class Design(ABC):
         return queries, documents.offsets[queries]
 
     def query_squares(self, by_query: QueryLosses) -> Floats:
-        """Return, for each feature j, an upper bound on Σ_q c_q² · max x_ij²; takes one sweep.
+        """Return, for each feature j, an upper bound on Σ_q c_q² · max x_ij²; reads X once.
 
         The maximum is over the documents i of query q. c_q is the sum of the absolute values of all
         terms of the score gradient in query q.
@@ -251,14 +251,14 @@ class Design(ABC):
         return self.rows(active.rows), active
 
     def curved_gram(self, loss: PairLoss, state: State) -> Floats:
-        """Return AK, with K the Gram matrix of the documents in queries with pairs; no sweep."""
+        """Return AK, with K the Gram matrix of the documents in queries with pairs."""
         space = self.space
         return self.gram.curved(
             lambda u: space.entries(loss.hess_vec(state, space.vector(u))), self.pairs.n_documents
         )
 
     def combine_active(self, values: Floats) -> Floats:
-        """Return XᵀJc, with c = `values` (one per document in queries with pairs); one sweep."""
+        """Return XᵀJc, with c = `values` (one per document in queries with pairs); reads X once."""
         return self.transpose_dot(
             self.space.vector(self.gram.spread(values, self.pairs.n_documents))
         )

@@ -104,7 +104,7 @@ class L1Regularizer(Regularizer):
         return float(np.max(np.where(w == 0, at_zero, np.abs(smooth + l1 * np.sign(w)))))
 
     def pull(self, gradient: Floats) -> Floats:
-        """Return, for each weight at 0, the fastest decrease of the loss if the weight changes.
+        """Return, for each weight, how fast the loss decreases as the weight moves away from 0.
 
         `gradient` is ∇L. Only positive changes count if `positive`.
         """

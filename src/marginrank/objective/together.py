@@ -14,7 +14,7 @@ from marginrank.objective.protocols import Scores, SharedSweeps
 def points_at(
     objectives: Sequence[Objective], ws: Sequence[Floats], likes: Sequence[Point | None]
 ) -> list[Point]:
-    """Evaluate the k-th objective at the k-th w, gradient included; takes one sweep for all.
+    """Evaluate the k-th objective at the k-th w, gradient included; reads X once for all.
 
     Sorting is faster if the k-th point of `likes` ranks the documents similarly.
     """
@@ -27,12 +27,12 @@ def points_at(
 
 
 def scores_of(objectives: Sequence[Objective], ws: Sequence[Floats]) -> list[Scores]:
-    """Return the scores Xw of the k-th w for each objective; takes one sweep for all."""
+    """Return the scores Xw of the k-th w for each objective; reads X once for all."""
     return _share(objectives).dot(ws)
 
 
 def make_gradients(points: Sequence[Point]) -> None:
-    """Compute the gradient of each point that has none yet; takes at most one sweep for all."""
+    """Compute the gradient of each point that has none yet; reads X at most once for all."""
     waiting = [point for point in points if not point.has_gradient]
     if not waiting:
         return
@@ -45,7 +45,7 @@ def make_gradients(points: Sequence[Point]) -> None:
 def hess_vecs(points: Sequence[Point], vs: Sequence[Floats]) -> list[tuple[Floats, Scores]]:
     """Return the Hessian-vector product ∇²F(w) v and the scores Xv of each point, with its own v.
 
-    Takes one sweep for all.
+    Reads X once for all.
     """
     objectives = [point.objective for point in points]
     losses, states = [o.pair_loss for o in objectives], [point.state for point in points]

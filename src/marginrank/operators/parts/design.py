@@ -99,7 +99,7 @@ def _on_sums(
 
 
 class Calls:
-    """Runs tasks on all parts with an executor and combines the results of the parts."""
+    """Runs tasks (functions of one part of X) on all parts, and combines their results."""
 
     def __init__(self, make_executor: Callable[[], Executor]) -> None:
         self._make_executor = make_executor

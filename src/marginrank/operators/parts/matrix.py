@@ -88,7 +88,7 @@ class PartsMatrix(Matrix):
     ) -> tuple[NativeMatrix, PairSet]:
         """Return a random sample of the pairs and its rows of X, both in memory.
 
-        A sample larger than the reservoir takes a sweep.
+        A sample larger than the reservoir reads X once.
         """
         if fraction > self.largest_sample:
             return self._extract(pairs, fraction, seed, threads)
@@ -103,7 +103,7 @@ class PartsMatrix(Matrix):
     def _extract(
         self, pairs: PairCounts, fraction: float, seed: int, threads: int
     ) -> tuple[NativeMatrix, PairSet]:
-        """Draw a sample from every part and set the magnitudes; takes one sweep (pass over X)."""
+        """Draw a sample from every part and set the magnitudes; reads X once."""
         executor = self.executor(pairs, threads)
         numbers = executor.place(range(executor.bounds.size - 1))
         found: list[tasks.Survey] = []
@@ -264,7 +264,7 @@ class StreamedMatrix(PartsMatrix):
         return self._executor[1]
 
     def parts(self) -> Iterator[tuple[int, Any]]:
-        """Yield the index and the rows of X of each part; takes one sweep (pass over X).
+        """Yield the index and the rows of X of each part; reads X once.
 
         The rows are valid until the next part is requested.
         """

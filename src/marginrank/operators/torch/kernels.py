@@ -202,7 +202,7 @@ class _LossSums:
         self.sizes = [torch.zeros_like(key) for _ in range(2)]
 
     def add(self, piece: Piece, count: _Sides, of_keys: _Sides, factors: Factors | None) -> None:
-        """Add the sums of a piece for one term of the pair weights (one column of factors)."""
+        """Add the sums over pairs of one hinge term, for one column of the factors of weights."""
         key, theta, a = self.key, piece.theta, piece.coefficient
         preferred, other = factors or (1.0, 1.0)
         pairs_lost, pairs_won = preferred * count.below, other * count.above

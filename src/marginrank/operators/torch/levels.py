@@ -73,13 +73,13 @@ class Leaves:
         return self.spread(self.level)
 
     def spread(self, values: Tensor) -> Tensor:
-        """Return a tensor with one entry per document: the value of its leaf."""
+        """Return a tensor with one entry per document: the value of its leaf (level of a query)."""
         return values.index_select(0, self.leaf)
 
     def documents_below(self, level: Tensor) -> Tensor:
-        """Return, for each leaf, the number of documents sorted before `level` of its query.
+        """Return, for each leaf (level of a query), the number of documents before `level`.
 
-        Documents are sorted by query and level, and documents of earlier queries count.
+        Documents are sorted by query, then by level; documents of earlier queries are counted.
         """
         slot = torch.minimum(torch.maximum(self.slot + level, self.slot), self.last_slot)
         return self.first.index_select(0, slot)
@@ -101,9 +101,9 @@ class AllLevels:
         self.bits = list(reversed(range(leaves.n_bits)))
 
     def starts(self, number: int) -> Tensor:
-        """Return, for each leaf, the position where the ranges of its documents start in a pass.
+        """Return, for each leaf (level of a query), where its documents' ranges of partners start.
 
-        This is the start of the sibling. `number` is the index of the pass.
+        This is the start of the sibling in the pass with index `number`.
         """
         return self._part(self.bits[number], sibling=True)
 

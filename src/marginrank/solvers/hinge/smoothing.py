@@ -46,12 +46,14 @@ def smoothing(
     callback: Callback | None = None,
     curvature: Curvature | None = None,
 ) -> SolverResult:
-    """Minimize an objective with a hinge loss; the parameters are as in `newton`.
+    """Minimize an objective with a hinge loss, which is replaced by smooth losses.
 
-    The hinge is replaced by smooth functions of decreasing width, and each smoothed problem is
-    solved from the previous solution. Stops when the certificate reaches `tol`. With badly scaled
-    features, rounding may prevent that; the fit then stops on Newton's estimate plus the certified
-    error of the smoothing. `max_iter` limits the number of widths; `callback` runs once per width.
+    The smooth losses differ from the hinge on an interval of decreasing width, and each smoothed
+    problem is solved from the previous solution. The parameters are as in
+    :func:`~marginrank.solvers.smooth.newton.newton`. Stops when the certificate reaches `tol`. With
+    badly scaled features, rounding may prevent that; the fit then stops on Newton's estimate plus
+    the certified error of the smoothing. `max_iter` limits the number of widths; `callback` runs
+    once per width.
     """
     progress = Progress(objective, callback)
     first = objective.at_zero() if w0 is None else start(objective, w0, scores0)

@@ -68,9 +68,9 @@ def decrement_bound(
 
 
 def hidden_by_rounding(point: Point, preconditioner: Preconditioner, allowed: float) -> float:
-    """Return how much F may still decrease unnoticed, because the gradient is rounded.
+    """Return an estimate of the decrease of F that rounding errors of the gradient may hide.
 
-    Return 0 if this is certainly at most `allowed`.
+    Return 0 if the decrease is certainly at most `allowed`.
     """
     if not rounding_hides(point, allowed):
         return 0.0
@@ -78,6 +78,6 @@ def hidden_by_rounding(point: Point, preconditioner: Preconditioner, allowed: fl
 
 
 def rounding_hides(point: Point, allowed: float) -> bool:
-    """Return True if F may still decrease by more than `allowed` but its gradient rounds to 0."""
+    """Return True if rounding of the gradient may hide that F can decrease by over `allowed`."""
     # ½ eᵀH⁻¹e ≤ ½‖e‖² / ρ for an error e of the gradient.
     return 0.5 * point.gradient_rounding**2 / point.objective.ridge > allowed

@@ -151,7 +151,7 @@ class DocumentSpace(Preconditioner):
         self._factor = dgetrf(system.T, overwrite_a=True)[:2]
 
     def direction(self, point: Point) -> Floats:
-        """Return the Newton direction −P⁻¹∇F(w) at `point`; takes one pass over X (a sweep)."""
+        """Return the Newton direction −P⁻¹∇F(w) at `point`; reads X once."""
         # With ∇F = ρw + Xᵀz it is −w − Xᵀ(ρI + AK)⁻¹(z − As), in which no large numbers cancel,
         # however much steeper than the ridge the loss is.
         curved = point.hess_vec_scores(point.scores)
@@ -159,7 +159,7 @@ class DocumentSpace(Preconditioner):
         return -(point.w + self._combine(target))
 
     def solve(self, v: Floats) -> Floats:
-        """Return P⁻¹ v = (v − Xᵀ(ρI + AK)⁻¹AXv) / ρ; takes two sweeps."""
+        """Return P⁻¹ v = (v − Xᵀ(ρI + AK)⁻¹AXv) / ρ; reads X twice."""
         image = self._point.hess_vec_scores(self._objective.scores(v))
         return (v - self._combine(image)) / self._objective.ridge
 
@@ -246,7 +246,7 @@ def precondition(
 ) -> Preconditioner:
     """Return a preconditioner for ∇²F at `point`, whose kind depends on the size of the problem.
 
-    If the diagonal is known to need many steps (`is_hard`), a costlier P pays off. `by_parts` makes
+    With `is_hard`, a diagonal took too many steps, so a costlier P is chosen. `by_parts` makes
     a sampled Hessian that no single document can spoil. `curvature` of a similar problem is reused.
     """
     objective = point.objective

@@ -25,7 +25,7 @@ GROUPS_PER_FEATURE = 8  # with fewer, the parabolas are too flat in some directi
 
 
 def has_parabolas(composite: L1Problem) -> bool:
-    """Return True if the loss is the squared hinge and queries are enough for :func:`tighten`."""
+    """Return True if :func:`tighten` has an effect: squared hinge loss, and enough queries."""
     # With more features the Gram matrix of the gradients takes too much memory and time.
     n, n_queries = composite.objective.n_features, composite.objective.pairs.n_queries
     return composite.is_squared_hinge and n <= min(n_queries, HESSIAN_FEATURES)

@@ -235,7 +235,7 @@ class ModelIteration:
         return self._outcome(point, tol, StopReason.MAX_ITER)
 
     def learn(self, start: Point, end: Point) -> None:
-        """Correct the Hessian by the change of the gradient from `start` to `end` (BFGS)."""
+        """Correct the stored Hessian by the change of the gradient from `start` to `end` (BFGS)."""
         if self._model:
             self._model.correct(end.w - start.w, end.gradient - start.gradient)
 

@@ -38,7 +38,9 @@ def squared_differences(objective: Objective) -> Floats:
 
 
 def survivors(point: L1Point, squares: Floats) -> Integers:
-    """Return the features whose weight is not proven zero at the optimum, or not zero at `point`.
+    """Return the features that screening keeps, given `point`.
+
+    These are the features whose weight is not proven zero at the optimum, or not zero at `point`.
 
     `squares` are the :func:`squared_differences` of the features.
     """
@@ -50,9 +52,9 @@ def survivors(point: L1Point, squares: Floats) -> Integers:
 
 
 class Screen:
-    """Converts points between a problem and its restriction to the features that are not screened.
+    """The features that screening keeps; converts points between all and these features.
 
-    Screened features are proven to have weight zero at the optimum.
+    All other features are proven to have weight zero at the optimum.
     """
 
     def __init__(self, whole: L1Problem) -> None:
