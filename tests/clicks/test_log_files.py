@@ -106,7 +106,10 @@ BAD_ROWS = {
     "position 0": (("s1", "q", "c", 0, 0), "log.csv:4: position is '0'; positions are whole"),
     "half": (("s1", "q", "c", 1.5, 0), "log.csv:4: position is '1.5'"),
     "huge": (("s1", "q", "c", "9" * 30, 0), "log.csv:4: position is '999"),
-    "same": (("s1", "q", "c", 2, 0), "log.csv:4: document 'c' is at position 2, as 'b' of .*:3"),
+    "same": (
+        ("s1", "q", "c", 2, 0),
+        "log.csv:4: document 'c' is at position 2, which already shows 'b' of .*:3",
+    ),
     "twice": (("s1", "q", "a", 3, 0), "log.csv:4: document 'a' is at position 3, but at 1 in"),
     "unseen": (("s1", "q", "c", "", 1), "log.csv:4: document 'c' has a click but no position"),
     "clicks": (("s1", "q", "c", 3, 2), "log.csv:4: click is '2'; clicks are 0 or 1"),
@@ -155,7 +158,7 @@ BAD_LINES = {
     ),
     "two queries": (
         json.dumps(query("u1", ["a"], "other")).encode(),
-        "log.ndjson:4: the query_id is that of another query in .*:1",
+        "log.ndjson:4: the query_id belongs to another query in .*:1",
     ),
     "orphan": (
         json.dumps(event("click", "u7", "a")).encode(),

@@ -315,7 +315,7 @@ def test_weights_that_are_infinite_in_float32_are_refused(target):
 @pytest.mark.parametrize("sign", ["\u202e", "\u2066"])
 def test_no_name_shows_a_reader_other_text_than_is_run(target, sign):
     """A right-to-left override, or a mark that isolates."""
-    with pytest.raises(ValueError, match="in another order"):
+    with pytest.raises(ValueError, match="reverses the order"):
         files_of(target, names={"a": f"a{sign}b"})
     assert sign not in files_of("pmml", names={"a": f"a{sign}b"})[""].decode()
 

@@ -1,4 +1,4 @@
-"""Features for the documents of a click log, found by query and document."""
+"""Features for the documents of a click log, looked up by query and document id."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BLOCK_DOCUMENTS = 1 << 16
 
 
 class FeatureIndex:
-    """Rows of data by the ids of the query and the document, which are the comments of the data."""
+    """Index of the rows of a data set by query id and document id (the comments)."""
 
     def __init__(self, data: RankingData) -> None:
         if data.comments is None or not any(data.comments):
@@ -48,7 +48,7 @@ class SessionCounts:
     without_clicks: int = 0
     all_clicked: int = 0
     clicks: int = 0
-    # The number of documents of each session with pairs.
+    # Number of documents of each session that has pairs.
     sizes: array[int] = field(default_factory=lambda: array("q"))
 
     def has_pairs(self, session: LoggedSession) -> bool:

@@ -21,7 +21,7 @@ class Interleaved(NamedTuple):
 
 
 class InterleavingResult(NamedTuple):
-    """Outcome of interleaved sessions; `p_value` is of the two-sided sign test without ties."""
+    """Outcome of interleaved sessions; `p_value` is from the two-sided sign test without ties."""
 
     first_wins: int
     second_wins: int

@@ -21,11 +21,11 @@ TABLES = (".csv", ".tsv", ".parquet")
 JSON_LINES = (".ndjson", ".jsonl", ".json")
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
-PART_BYTES = 1 << 25  # bytes of the log per part; as lists, sessions take several times as much
+PART_BYTES = 1 << 25  # bytes of the log per part; Python lists take several times as much memory
 RATIO = 10  # assumed compression ratio
 PIPED_BYTES = 1 << 32  # assumed size of standard input
 MOST_PARTS = 1024
-BUFFERED = 1 << 24  # bytes of all parts that are buffered before they are written
+BUFFERED = 1 << 24  # bytes of lines that are buffered before they are written
 
 Sources = Path | Sequence[Path]
 
@@ -91,7 +91,7 @@ def load_clicks(
 
 
 def as_log(sessions: Sequence[LoggedSession]) -> ClickLog:
-    """Return sessions as arrays, without sessions that have no documents."""
+    """Convert sessions to a ClickLog, and drop sessions without documents."""
     sizes = [len(one.shown) for one in sessions if one.shown]
     shown = [document for one in sessions for document in one.shown]
     query, document = (np.empty(len(shown), dtype=object) for _ in range(2))
@@ -188,7 +188,7 @@ def _by_session(entries: Iterable[Entry]) -> dict[str, list[list[Any]]]:
 def _in_parts(
     entries: Iterable[Entry], folder: str | None, n_parts: int
 ) -> Iterator[Iterable[Entry]]:
-    """Yield the entries in parts of whole sessions, which are stored in files of the folder."""
+    """Distribute entries over files by session, and yield the entries of each file."""
     if folder is None or n_parts == 1:
         yield entries
         return

@@ -1,4 +1,4 @@
-"""Clicks that another ranking of the logged documents would have got, estimated from a log."""
+"""Off-policy evaluation: the clicks that another ranking would have got, from a log."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class ClickEstimate(NamedTuple):
 
     value: float
     standard_error: float
-    effective_clicks: float  # (Σ w)² / Σ w² over the clicks
-    clipped: float  # share of the documents whose weight was clipped
+    effective_clicks: float  # effective sample size, (Σ w)² / Σ w² over the clicks
+    clipped: float  # share of documents whose weight was clipped
     logged: float  # clicks per session in the log
 
 
@@ -112,7 +112,7 @@ def estimate_clicks(
 
 
 def _ranks(log: ClickLog, scores: Floats) -> Integers:
-    """Return the position of each document in the new order of its session, among its positions."""
+    """Return the new position of each document: each session is reordered by score."""
     # The documents of a session are assigned to its positions in the order of their scores.
     by_score: Any = np.lexsort((log.position, -scores, log.session))
     by_position = np.lexsort((log.position, log.session))

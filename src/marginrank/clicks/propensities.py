@@ -16,7 +16,7 @@ from marginrank._utils.types import Floats, Integers
 from marginrank.clicks.log import ClickLog
 
 METHODS = ("pivot", "adjacent", "all_pairs")
-GROUPS = 20  # number of groups of queries that the jackknife leaves out, one at a time
+GROUPS = 20  # number of groups of queries for the jackknife
 MOST_POSITIONS = 200
 
 
@@ -147,7 +147,7 @@ def _adjacent(A: Floats, _: Floats) -> Floats:
 
 
 def _all_pairs(A: Floats, B: Floats) -> Floats:
-    """Return maximum likelihood estimates of p_k, for click rates p_k r_kk' of (k, k') at k."""
+    """Return maximum likelihood propensities p, for click rates p_k r_kk' at position k."""
     from scipy.optimize import minimize  # slow to import
 
     n = len(A)

@@ -19,12 +19,12 @@ NO_FEATURES = "documents without features"
 
 QUOTED = 60  # most characters of a value that messages quote
 MOST_POSITION = 2**31
-Entry = tuple[str, list[Any]]  # a session, and plain values about it
+Entry = tuple[str, list[Any]]  # session id, and the values of one entry
 POSITION = re.compile(r"[0-9]{1,10}(\.0*)?")
 
 
 class BadRows:
-    """Handling of bad rows: ValueError, or counts by kind if bad rows are skipped."""
+    """Policy for bad rows: raise ValueError, or skip and count them by kind."""
 
     def __init__(self, skip: bool) -> None:
         self._skip = skip
@@ -51,7 +51,7 @@ class ShownDocument(NamedTuple):
 
 
 class LoggedSession(NamedTuple):
-    """One list of results and the clicks on it."""
+    """A session: one list of results and the clicks on it."""
 
     query: str
     shown: list[ShownDocument]
@@ -78,7 +78,8 @@ def checked_session(query: str, shown: Iterable[ShownDocument], bad: BadRows) ->
             bad.add(
                 SAME_POSITION,
                 one.place,
-                f"document {quoted(one.document)} is at position {one.position}, as "
+                f"document {quoted(one.document)} is at position {one.position}, which already "
+                "shows "
                 f"{quoted(first.document)} of {first.place}",
             )
     return LoggedSession(query, [by_position[position] for position in sorted(by_position)])

@@ -140,7 +140,8 @@ def _cascade_clicks(
     attraction: Floats, position: Integers, starts: Integers, _: float, rng: np.random.Generator
 ) -> tuple[Floats, None]:
     attractive = _drawn(attraction, rng)
-    before = np.cumsum(attractive) - attractive  # attractive documents so far, in all sessions
+    # Running count of attractive documents over all sessions.
+    before = np.cumsum(attractive) - attractive
     return np.where(before == before[starts], attractive, 0.0), None
 
 

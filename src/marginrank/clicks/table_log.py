@@ -58,7 +58,7 @@ class TableLog:
                 yield str(session), entry
 
     def session(self, entries: Sequence[list[Any]], bad: BadRows) -> LoggedSession:
-        """Return the session with these entries; rows that repeat a document count once."""
+        """Create a session from its entries; repeated rows of a document count once."""
         query, shown = entries[0][1], dict[str, ShownDocument]()
         for place, own_query, document, position, click in entries:
             if own_query != query:
@@ -76,7 +76,7 @@ class TableLog:
     def _entry(
         self, place: str, session: Any, values: Sequence[Any], bad: BadRows
     ) -> list[Any] | None:
-        """Return the entry of a row, or None if the row is bad and skipped."""
+        """Parse a row; return its entry, or None if the row is bad and skipped."""
         query, document, position, click = values
         ids = [text_of_id(one) for one in (session, query, document)]
         for name, found, value in zip(self._columns, ids, (session, *values), strict=False):

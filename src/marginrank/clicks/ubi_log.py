@@ -30,8 +30,8 @@ from marginrank.clicks.sessions import (
 from marginrank.io.text_sources import Progress, numbered_lines, source_name
 
 IMPRESSION = "impression"
-BULK_ACTIONS = {"index", "create"}  # lines of the bulk API, each before a record
-QUERY, EVENT = 0, 1  # the kinds of entries
+BULK_ACTIONS = {"index", "create"}  # action lines of the bulk API, each before a record
+QUERY, EVENT = 0, 1  # codes of the two kinds of entries
 
 
 class UbiLog:
@@ -69,7 +69,7 @@ class UbiLog:
                 yield found
 
     def session(self, entries: Sequence[list[Any]], bad: BadRows) -> LoggedSession | None:
-        """Return the session of all its entries, or None if its query is missing."""
+        """Create a session from its entries; return None if its query is missing."""
         queries = [entry[1:] for entry in entries if entry[0] == QUERY]
         events = [entry[1:] for entry in entries if entry[0] == EVENT]
         if not queries:
@@ -159,7 +159,7 @@ def _one_query(queries: Sequence[list[Any]], bad: BadRows) -> tuple[str, dict[st
     place, text, ids = queries[0]
     for other_place, other_text, other_ids in queries[1:]:
         if other_text != text or (ids and other_ids not in ([], ids)):
-            bad.add(MALFORMED, other_place, f"the query_id is that of another query in {place}")
+            bad.add(MALFORMED, other_place, f"the query_id belongs to another query in {place}")
         else:
             ids = ids or other_ids  # records of clients have no results
     results: dict[str, ShownDocument] = {}

@@ -32,7 +32,7 @@ from marginrank.models.fit_report import print_iteration
 
 
 class AdditiveInput(NamedTuple):
-    """Documents, the categorical columns of a data frame, and their text categories."""
+    """Validated documents, with the categorical columns and text categories of a data frame."""
 
     data: RankingData
     categorical: list[int]

@@ -125,7 +125,7 @@ support_pairs_, n_features_in_, feature_names_in_
     def _refit(self, estimator: Any, data: RankingData, X: Any, given: dict[str, Any]) -> Any:
         if given["qid"] is None and given["group"] is None and not isinstance(X, RankingData):
             given["group"] = [data.n_documents]  # the search has warned about missing queries
-        return estimator.fit(X, **given)  # not `data`, which lacks the text of categories
+        return estimator.fit(X, **given)  # pass X, because `data` lacks the text of categories
 
     def _values(self, name: str) -> list[Any]:
         listed = getattr(self, name)

@@ -73,7 +73,7 @@ REPORTED += (
 class BaseRanker(KeywordArguments, BaseEstimator):
     """Base of all rankers, with ``rank``, ``score`` and ``export`` on top of ``predict``."""
 
-    _parameters_type: ClassVar[Any]  # dataclass of the parameters of a fit
+    _parameters_type: ClassVar[Any]  # the dataclass with the parameters of its fits
     n_jobs: int | None
 
     # With metadata routing enabled, fit and score get queries without a request by the user.
@@ -251,7 +251,7 @@ class BaseRanker(KeywordArguments, BaseEstimator):
         return self
 
     def _take_over(self: Any, model: Any, features: dict[str, Any]) -> None:
-        """Set the fitted attributes; raise the error that ended the fit, or emit its warnings."""
+        """Set the fitted attributes, then raise the error or emit the warnings of the fit."""
         set_features(self, features)
         self._set_model(model)
         report = report_of(model)
@@ -260,7 +260,7 @@ class BaseRanker(KeywordArguments, BaseEstimator):
         if report.error is not None:
             # Raise a copy: its traceback refers to `report`, which holds the original error.
             raise copy(report.error)
-        if isinstance(self, LinearRanker):  # other rankers have no weights of features
+        if isinstance(self, LinearRanker):  # only linear rankers have feature weights
             warn_of(effect_message(report.without_effect, feature_names_of(self)))
         warn_of(self._convergence_message(report), ConvergenceWarning)
 
@@ -303,7 +303,8 @@ class LinearRanker(BaseRanker):
         X_checked, matrix = documents_to_score(self, X)
         threads = effective_threads(self.n_jobs)
         scores: Floats = matrix.dot(self.coef_, None, threads)
-        if not np.isfinite(scores.sum()):  # cheaper than a pass over X before every prediction
+        # Check scores, which is cheaper than a pass over X before each prediction.
+        if not np.isfinite(scores.sum()):
             check_finite(X_checked, matrix, threads)
         return scores
 
@@ -350,7 +351,8 @@ class LinearRanker(BaseRanker):
 class BatchRanker(LinearRanker):
     """A linear ranker whose fit is one run of a solver."""
 
-    _fit_function: ClassVar[Callable[..., LinearModel]]  # fit_linear or fit_sparse
+    # The fit function: fit_linear or fit_sparse.
+    _fit_function: ClassVar[Callable[..., LinearModel]]
 
     def _fit(
         self, X: Any, y: Any, *, qid: Any, group: Any, memory_limit: Any, weights: Any, pairs: Any
@@ -380,7 +382,8 @@ class BatchRanker(LinearRanker):
             seed=seed,
             w0=self._start(data.n_features),
             memory_limit=limit,
-            tensor=X if is_tensor(X) else None,  # a fit may use it on its device
+            # The original tensor, which a fit may use on its device.
+            tensor=X if is_tensor(X) else None,
             **watch._asdict(),
         )
         self._take_over(model, features_of(data))

@@ -188,7 +188,7 @@ class _FoldResult(NamedTuple):
     estimator: Any
     fit_time: float
     score_time: float
-    values: dict[str, list[float]]  # values of the metrics on each side of the folds
+    values: dict[str, list[float]]  # metric values per side (train, test) of each fold
 
 
 def _run(

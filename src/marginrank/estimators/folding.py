@@ -29,7 +29,7 @@ from marginrank.estimators.query_scaler import QueryScaler
 from marginrank.estimators.select_k_best_ranking import SelectKBestRanking
 from marginrank.models import LinearModel
 
-Steps = list[tuple[str, Any]]  # names and steps
+Steps = list[tuple[str, Any]]  # pairs (name, step)
 
 
 def as_linear_model(model: Any) -> LinearModel:
@@ -89,7 +89,7 @@ def as_linear_model(model: Any) -> LinearModel:
 
 
 def _flat_steps(model: Pipeline, prefix: str = "") -> Steps:
-    """Return the steps up to the ranker; a pipeline at the end is replaced by its steps."""
+    """Return all steps before the ranker, and expand a nested pipeline at the end."""
     *before, (name, last) = [(f"{prefix}{name}", step) for name, step in model.steps]
     if isinstance(last, Pipeline):
         return [*before, *_flat_steps(last, f"{name}.")]
@@ -119,7 +119,7 @@ def _inner_steps(steps: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield from _inner_steps(step.steps, f"{path}.")
         elif isinstance(step, ColumnTransformer):
             inner = [(name, one) for name, one, _ in step.transformers]
-            if hasattr(step, "transformers_"):  # transformers_ lacks those without columns
+            if hasattr(step, "transformers_"):  # transformers_ omits transformers without columns
                 columns = step._transformer_to_input_indices
                 inner = [(name, one) for name, one, _ in step.transformers_ if len(columns[name])]
             yield from _inner_steps(inner, f"{path}.")
@@ -209,7 +209,7 @@ def _(step: ColumnTransformer, weights: Floats) -> Floats:
 
 
 def _scattered(weights: Floats, columns: Any, n_features: int) -> Floats:
-    """Return the weights of `columns` as weights of all features; repeated columns add up."""
+    """Place the weights of `columns` in a vector over all features; repeated columns add up."""
     result = np.zeros(n_features)
     np.add.at(result, np.asarray(columns, dtype=np.int64), weights)
     return result

@@ -223,7 +223,7 @@ class FusionRanker(KeywordArguments, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         """Return the tags for scikit-learn."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False  # runs by their names
+        tags.input_tags.two_d_array = False  # X is a dict of runs by name
         tags.input_tags.dict = True
         tags.no_validation = True
         return tags

@@ -61,13 +61,13 @@ class KeywordArguments:
     def _doc_link_template(self) -> str:
         try:
             urls = metadata("marginrank").get_all("Project-URL", [])
-        except PackageNotFoundError:  # imported from its sources
+        except PackageNotFoundError:  # the package is not installed
             urls = []
         for url in urls:
             name, _, place = url.partition(", ")
             if name == "Documentation":
                 return f"{place.rstrip('/')}/reference/api/marginrank.{{estimator_name}}.html"
-        return ""  # no link
+        return ""  # without a link
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Wrap the methods that the class defines."""
@@ -79,7 +79,7 @@ class KeywordArguments:
 def _wrapped(method: Callable[..., Any]) -> Callable[..., Any]:
     signature, called = inspect.signature(method), method.__name__
     kinds = {parameter.kind for parameter in signature.parameters.values()}
-    if inspect.Parameter.VAR_KEYWORD in kinds:  # a subclass that passes on any keyword
+    if inspect.Parameter.VAR_KEYWORD in kinds:  # a subclass that forwards any keyword
         return method
     known = {name.lower(): name for name in signature.parameters if name != "self"}
 
@@ -176,7 +176,7 @@ def features_of(data: Any) -> dict[str, Any]:
 def one_query_if_forgotten(
     estimator: Any, n_documents: int, qid: ArrayLike | None, group: ArrayLike | None
 ) -> ArrayLike | None:
-    """Return `group`; if queries seem to be forgotten, warn and return one group of all rows.
+    """Warn if the caller seems to have forgotten the queries, and count all rows as one query.
 
     This is the case if the fit had several queries, all smaller than the documents to score.
     """
@@ -205,7 +205,7 @@ def feature_names_of(estimator: BaseEstimator) -> list[str] | None:
 
 
 def documents_to_score(estimator: BaseEstimator, X: Any) -> tuple[Any, _core.Matrix]:
-    """Return checked documents, and the same as a matrix of the native core.
+    """Return validated documents, as an array or CSR and as a matrix of the native core.
 
     Raise ValueError if the number or the names of the features differ from the fit.
     """
@@ -236,7 +236,7 @@ def check_features_of_fit(estimator: BaseEstimator, X: Any) -> None:
 
 
 def _names_only_we_see(X: Any) -> list[str] | None:
-    """Return the feature names of X that scikit-learn does not recognize, or None."""
+    """Return feature names that only marginrank finds in X, and scikit-learn does not, or None."""
     if isinstance(X, RankingData):
         return X.feature_names
     names = columns_of(X)  # scikit-learn before 1.9 does not see the names of polars 2
@@ -250,7 +250,7 @@ def pair_options(
     pair_margin: Any = None,
     propensity: Any = None,
 ) -> dict[str, Any]:
-    """Return the checked arguments about pairs as keywords of a fit, without None."""
+    """Validate the arguments about pairs; return the given ones by name, without None."""
     for name, value in {"pair_weight": pair_weight, "pair_margin": pair_margin}.items():
         if pairs is None and value is not None:
             raise ValueError(f"{name} requires pairs; pass both or neither.")
@@ -271,7 +271,7 @@ def labels_or_zeros(
     """
     if pairs is None or isinstance(X, RankingData) or is_path(X) or isinstance(y, str):
         return y, group
-    shape: tuple[int, ...] = getattr(X, "shape", ())  # the fit checks X itself
+    shape: tuple[int, ...] = getattr(X, "shape", ())  # X is validated by the fit
     n = shape[0] if len(shape) == 2 else check_features(X, missing=True).shape[0]
     return np.zeros(n), [n] if qid is None and group is None else group
 

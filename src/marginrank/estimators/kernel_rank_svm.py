@@ -218,7 +218,7 @@ n_features_in_, feature_names_in_
         self._parameters()  # raises an error if set_params has set an invalid value
         settled = {"gamma": self._fitted_kernel().gamma, "scale": self._scale()}
         parameters = self.get_params(deep=False) | settled
-        del parameters["device"]  # a parameter of a fit, not of a model
+        del parameters["device"]  # not a parameter of a model
         return KernelModel(
             parameters=parameters,
             dual_coef=self.dual_coef_,

@@ -18,7 +18,7 @@ from marginrank._utils.types import Floats, Integers
 IDS = ("qid", "group_id")
 SIZES = "group"
 WEIGHTS = ("sample_weight", "query_weight")
-SPLITTERS = "groups"  # name of the queries for splitters of a search inside the estimator
+SPLITTERS = "groups"  # name of the queries for cross-validation splitters inside the estimator
 
 
 def takes_queries(estimator: Any) -> bool:
@@ -77,7 +77,7 @@ def score_documents(estimator: Any, X: Any, qid: Integers) -> Floats:
 def _scoring_method(estimator: Any) -> str:
     methods = ("predict", "decision_function")
     classes = getattr(estimator, "classes_", None)
-    if classes is not None:  # with predicted classes, most documents would be tied
+    if classes is not None:  # predicted classes would tie most documents
         methods = ("decision_function", "predict_proba")
         if len(classes) > 2:
             methods = ("predict_proba", "decision_function")
@@ -94,7 +94,8 @@ def _wanted(estimator: Any, method: str, names: set[str]) -> set[str]:
     """Return the subset of `names` that a method takes, with only one way to pass queries."""
     routing = get_routing_for_object(estimator)
     if isinstance(routing, MetadataRouter):
-        return set(routing.consumes(method, names))  # steps have requested one form each
+        # Steps request one form each, so both are passed.
+        return set(routing.consumes(method, names))
     found = names & _parameters(estimator, method)
     for preferred in IDS:
         if preferred in found:
@@ -111,7 +112,8 @@ def _request(step: Any, method: str) -> None:
     """Set metadata requests for queries and weights of a method, unless the step has set them."""
     request = getattr(step, f"set_{method}_request", None)
     routing = get_routing_for_object(step)
-    if request is None or isinstance(routing, MetadataRouter):  # routers forward requests of steps
+    # meta-estimators collect the requests of their steps.
+    if request is None or isinstance(routing, MetadataRouter):
         return
     own = getattr(routing, method).requests
     taken = _parameters(step, method)

@@ -24,7 +24,7 @@ from marginrank.selection.space import SearchSpace
 class SearchRanker(BaseRanker):
     """A ranker that runs a search, then fits all data with the selected parameters."""
 
-    _estimator: ClassVar[Any]  # class of the last fit
+    _estimator: ClassVar[Any]  # class of the estimator of the last fit
     _searched: ClassVar[tuple[str, ...]] = ()  # parameters besides C that are searched
 
     def fit(

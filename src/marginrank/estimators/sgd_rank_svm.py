@@ -36,7 +36,7 @@ from marginrank.models import LinearModel
 from marginrank.models.fit_report import FitReport, print_pass
 from marginrank.models.json_model import COUNTS
 
-OF_A_FIT = ("objective_", "gap_", "stop_reason_", "history_")  # deleted by partial_fit
+OF_A_FIT = ("objective_", "gap_", "stop_reason_", "history_")  # attributes that partial_fit deletes
 
 
 class SGDRankSVM(LinearRanker):
@@ -294,7 +294,7 @@ pair_margin
         parameters = self._parameters()
         parameters.check_stream()
         total = 0.0 if n_pairs_total is None else check_number("n_pairs_total", n_pairs_total)
-        coef = getattr(self, "coef_", None)  # the only state of a model from a file
+        coef = getattr(self, "coef_", None)  # a model from a file has only its weights
         if coef is not None:
             check_features_of_fit(self, X)
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
@@ -334,7 +334,7 @@ pair_margin
     def to_linear_model(self) -> LinearModel:
         """Return the fitted model as a record, as stored in model files."""
         model = super().to_linear_model()
-        if not hasattr(self, "t_"):  # loaded from a file of weights only
+        if not hasattr(self, "t_"):  # loaded from a file that has only weights
             return model
         return replace(model, counts={name: getattr(self, f"{name}_") for name in COUNTS})
 

@@ -28,10 +28,12 @@ from marginrank.export.text import FLOAT64_ACCURACY
 
 Files = dict[str, bytes]
 
-PYPMML_ACCURACY = 1e-11  # PyPMML computes slope · x + constant, which loses digits in narrow bins
-ROWS = 1_000  # documents per batch: kernels take memory for each document and landmark
+# Tolerance for PyPMML, which computes slope · x + constant: inexact in narrow bins.
+PYPMML_ACCURACY = 1e-11
+ROWS = 1_000  # documents per batch, because memory is documents × landmarks
 TABLE = "documents"
-FLOAT_IS_DOUBLE = {"tsql", "fabric"}  # dialects whose FLOAT has 64 bits; sqlglot reads 32
+# Dialects whose FLOAT has 64 bits, although sqlglot assumes 32.
+FLOAT_IS_DOUBLE = {"tsql", "fabric"}
 NUMBER = r"(-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)"
 VESPA_TERM = re.compile(rf", 0\.0, (.+)\) \* {NUMBER}$|^(?:\+ )?{NUMBER}$", re.MULTILINE)
 LUCENE_TERM = re.compile(rf"{NUMBER}(?:\*doc\['((?:[^'\\]|\\.)*)'\]\.value)?", re.DOTALL)
@@ -70,7 +72,7 @@ class EngineDocuments:
 
     X: Floats  # documents × features, NaN where a feature is missing
     names: tuple[str, ...]  # names of the features
-    used: tuple[int, ...]  # positions of the features in use, at least one
+    used: tuple[int, ...]  # column numbers of the features in use, at least one
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -90,12 +92,13 @@ class EngineDocuments:
 class EngineRun:
     """Scores of an export, and the engine that computed them."""
 
-    engine: str  # name and version, or the name of the reference
+    engine: str  # name and version of the engine, or name of the reference
     scores: Floats
-    is_reference: bool = False  # an implementation of the engine's arithmetic, not the engine
+    is_reference: bool = False  # whether a reference implementation replaced the engine
     accuracy: float = FLOAT64_ACCURACY  # relative difference from predict due to rounding
     target: Target | None = None
-    largest_sum: float = 0.0  # largest Σ |term| of a score, if known: cancellation costs digits
+    # Largest Σ |term| of a score, if known: bounds the error by cancellation.
+    largest_sum: float = 0.0
 
 
 def c(files: Files, documents: EngineDocuments) -> EngineRun:

@@ -14,7 +14,7 @@ from marginrank.export.sums import Model, check_numbers, sum_over
 from marginrank.export.text import LARGEST_FLOAT32
 from marginrank.models import AdditiveModel, KernelModel, LinearModel
 
-Files = dict[str, bytes]  # contents; the key is put into the file name, "" for the main file
+Files = dict[str, bytes]  # contents by part; the part is in the file name, "" is the main file
 
 KINDS = {"linear": LinearModel, "additive": AdditiveModel, "kernel": KernelModel}
 FEWER = {
@@ -89,7 +89,7 @@ def export_files(
         raise ParameterError(
             f"{to} does not support ",
             Mention("offset"),
-            ", and does not need it, because it accepts negative scores; drop it.",
+            ", and does not need it, because it accepts negative scores; drop offset.",
         )
     if target.scores_in_float32 and abs(whole.offset) > LARGEST_FLOAT32:
         raise ParameterError(
@@ -107,7 +107,7 @@ def export_files(
 
 
 def check_taken(model: Model, to: str) -> str:
-    """Return the kind of a model, a key of KINDS; raise ValueError if it is not supported."""
+    """Return the kind of a model, a key of KINDS; raise ValueError if the target lacks it."""
     kind = next(name for name, cls in KINDS.items() if isinstance(model, cls))
     if kind in find_target(to)[0].takes:
         return kind
@@ -131,7 +131,7 @@ def write_files(path: str | os.PathLike[str], files: Files) -> list[str]:
 
 
 def paths_of(path: str | os.PathLike[str], parts: list[str] | Files) -> list[str]:
-    """Return the paths of an export's files: model.json, model.features.json, ….
+    """Return the paths of an export's files, such as model.json and model.features.json.
 
     A part with an ending, such as "names.json", keeps it.
     """
@@ -144,7 +144,7 @@ def paths_of(path: str | os.PathLike[str], parts: list[str] | Files) -> list[str
 
 
 def name_for(path: str | os.PathLike[str]) -> str:
-    """Return the default name of a model, from the name of its file."""
+    """Return the default name of an exported model, derived from the file name."""
     return identifier(Path(path).stem)
 
 

@@ -25,7 +25,7 @@ Names = Sequence[str] | Mapping[str, str]
 
 
 def names_of(model: LinearModel | AdditiveModel | KernelModel, names: Names | None) -> list[str]:
-    """Return the names of a model's features in an export: f1, f2, … by default.
+    """Return the feature names of an export; the default is f1, f2, ….
 
     `names` are one name per feature, or new names for some features.
     """
@@ -33,7 +33,7 @@ def names_of(model: LinearModel | AdditiveModel | KernelModel, names: Names | No
 
 
 def renamed(own: list[str], names: Names | None, what: str = "feature") -> list[str]:
-    """Return the names of features or signals in an export; `own` are the model's names."""
+    """Apply new names, given as a list or a dict, to the model's names `own`."""
     if names is None:
         return own
     given = names.values() if isinstance(names, Mapping) else names
@@ -80,7 +80,7 @@ def check_distinct(
 
 
 def check_not_found(names: Iterable[str], pattern: re.Pattern[str], why: str) -> None:
-    """Raise ParameterError, with the reason `why`, if a name matches a pattern anywhere."""
+    """Raise ParameterError with reason `why` if a pattern matches anywhere in a name."""
     for name in names:
         if pattern.search(name):
             raise _unfit(name, why)
@@ -88,7 +88,9 @@ def check_not_found(names: Iterable[str], pattern: re.Pattern[str], why: str) ->
 
 def check_no_reordering(names: Iterable[str]) -> None:
     """Raise ParameterError if a name has Unicode controls that reorder the displayed code."""
-    check_not_found(names, REORDERING, "it would display the text after it in another order")
+    check_not_found(
+        names, REORDERING, "it contains a character that reverses the order of displayed text"
+    )
 
 
 def check_longest(names: Iterable[str], n_bytes: int, system: str) -> None:

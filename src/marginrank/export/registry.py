@@ -19,16 +19,16 @@ class Limit(NamedTuple):
 class Target(NamedTuple):
     """A system that models can be exported to."""
 
-    write: str  # module and function in targets/ that turns a Sum (see sums.py) into files
+    write: str  # function in targets/ that converts a Sum (see sums.py) to files
     run: str  # function in engines.py that scores documents with the files
     precision: Literal["float64", "float32"] = "float64"  # precision of features and scores
-    missing: str = "NaN"  # how it represents missing values, which are 0 for linear models
-    takes: tuple[str, ...] = ("linear",)  # kinds of models
+    missing: str = "NaN"  # how the target represents missing values; linear models count them as 0
+    takes: tuple[str, ...] = ("linear",)  # kinds of models that the target supports
     by_name: bool = True  # whether features are found by name rather than by position
     has_offset: bool = True  # whether the target can add a constant to scores
     has_dialects: bool = False  # whether the name ends with a dialect, as in "sql:mysql"
     limit: Limit | None = None  # limit on the number of features
-    lucene_scores: bool = False  # whether Lucene stores the scores: in float32, not negative
+    lucene_scores: bool = False  # whether Lucene stores the scores, in float32 and non-negative
 
     @property
     def scores_in_float32(self) -> bool:
@@ -44,11 +44,11 @@ class Target(NamedTuple):
 
 
 class FusionTarget(NamedTuple):
-    """A search engine that fuses results, and the fusions that it can run."""
+    """A search engine that fuses results, and the fusion models that it supports."""
 
     write: str  # function in targets/fusion.py that turns WeightedSignals into files
-    normalizers: tuple[str, ...]  # normalizers supported with one weight per signal
-    equal: tuple[str, ...] = ()  # normalizers supported with equal weights only
+    normalizers: tuple[str, ...]  # normalizers that the engine supports with any weights
+    equal: tuple[str, ...] = ()  # normalizers that the engine supports with equal weights only
     negative: bool = False  # whether weights may be negative
     signals: tuple[int, int] = (1, LARGEST_INTEGER)  # smallest and largest number of signals
     constants: tuple[int, int] | None = None  # range of rrf_constant, if it must be an integer

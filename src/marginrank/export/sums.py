@@ -1,4 +1,4 @@
-"""The mathematical form of a model: a sum over named features of weights, curves or kernels.
+"""Models as sums of terms for export: weighted features, curves, grids or kernel values.
 
 A curve or grid is given by its values at *nodes*: for each of its features, one node for missing
 values, then one per knot or category. A *place* is the position of a feature, from 0.
@@ -120,17 +120,17 @@ class GridTerm:
 
     @property
     def columns(self) -> list[Curve]:
-        """Curves of the first feature, one per node of the second."""
+        """One curve of the first feature per node of the second feature."""
         return _curves_on(self.axes[0], self.at_nodes.T)
 
     @property
     def rows(self) -> list[Curve]:
-        """Curves of the second feature, one per node of the first."""
+        """One curve of the second feature per node of the first feature."""
         return _curves_on(self.axes[1], self.at_nodes)
 
     @property
     def hats(self) -> list[Curve]:
-        """Curves of the first feature, each 1 at one node; Σ hat · row is the grid."""
+        """Hat functions: one curve per node of the first feature, 1 there and 0 at other nodes."""
         return _curves_on(self.axes[0], np.eye(self.axes[0].knots.size + 1))
 
 
@@ -165,7 +165,7 @@ class CurveSum(Sum[CurveTerm]):
         return self.terms or (CurveTerm(0, self.features[0], NOTHING),)
 
     def flat(self) -> dict[str, list[str]]:
-        """Return all curves and grids as a few flat arrays of numbers, by array name.
+        """Return all curves and grids as flat arrays of numbers, by array name.
 
         Each curve has one axis, then each grid has two. The knots of axis k are from starts[k] to
         starts[k + 1]. The values at the nodes of all curves come first, then the values of grids,

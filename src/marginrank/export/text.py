@@ -1,4 +1,4 @@
-"""Numbers, sums, lists and JSON as text that is read back without loss."""
+"""Text of numbers, sums, lists and JSON, without loss of digits."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -11,10 +11,10 @@ from marginrank._utils.version import __version__
 WRITTEN_BY = f"Written by marginrank {__version__}."
 
 # The documented accuracy of exports.
-FLOAT32_ACCURACY = 1e-5  # relative to the range of scores
-FLOAT64_ACCURACY = 1e-12  # relative to the largest score
+FLOAT32_ACCURACY = 1e-5  # largest difference, relative to the range of scores
+FLOAT64_ACCURACY = 1e-12  # largest difference, relative to the largest score
 LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
-GROUP = 16  # terms per parenthesis; longer sums nest too deeply for some parsers
+GROUP = 16  # terms per parenthesis; smaller groups nest too deeply for some parsers
 
 
 def exact(value: float) -> str:

@@ -28,10 +28,10 @@ class Verification:
     is_reference: bool  # an implementation of the engine's arithmetic, not the engine
     documents: int
     queries: int
-    largest_difference: float  # largest difference between the two scores of a document
-    allowed_difference: float  # the documented accuracy
+    largest_difference: float  # largest difference between exported and model scores
+    allowed_difference: float  # documented accuracy of the target
     spread: float  # highest minus lowest score of the model
-    largest_score: float  # absolute
+    largest_score: float  # absolute tolerance
     negative_scores: int  # number of negative scores, if the engine rejects them
     reordered_queries: int  # number of queries whose order differs
 
@@ -93,7 +93,7 @@ def verify(run: EngineRun, scores: Floats, qid: ArrayLike | None = None) -> Veri
     In both, documents with equal scores are ordered by row.
     """
     given, is_lucene = run.scores, run.target is not None and run.target.lucene_scores
-    if is_lucene:  # which rounds scores to float32
+    if is_lucene:  # the target rounds scores to float32
         with np.errstate(over="ignore"):
             given = given.astype(np.float32).astype(np.float64)
     bad = np.flatnonzero(~np.isfinite(given))

@@ -48,10 +48,12 @@ class FusionDeclaration:
     metric: str = Parameter(TEXT, "Metric to maximize, such as ndcg@10.", FUSION).field("ndcg@10")
     positive: bool = Parameter(FLAG, "Require non-negative weights.", FUSION).field(True)
     rrf_constant: float = Parameter(
-        number(allow_equal=True), "Constant c of the normalizer rrf, 1 / (c + rank).", FUSION
+        number(allow_equal=True),
+        "Constant c of reciprocal rank fusion, 1 / (c + rank), for --normalizer rrf.",
+        FUSION,
     ).field(60.0)
     depth: int = Parameter(
-        integer(at_least=1), "Number of documents to use per run and query.", FUSION
+        integer(at_least=1), "Number of top documents to use per run and query.", FUSION
     ).field(100)
     n_bootstraps: int = Parameter(
         integer(at_least=0),
@@ -61,6 +63,6 @@ class FusionDeclaration:
     ).field(100)
     cv: int = Parameter(
         accepted_by(_check_fold_count, int),
-        "Number of folds of the cross-validation; 0 skips it.",
+        "Number of cross-validation folds; 0 skips cross-validation.",
         FUSION,
     ).field(5)

@@ -205,8 +205,8 @@ LOSS_WEIGHT = Parameter(
 LOSS = Parameter(TEXT, "Loss of a pair: squared_hinge, hinge, huber or logistic.", MODEL)
 PAIR_SELECTION = Parameter(
     accepted_by(selected_pairs),
-    "Pairs to learn from: all; within:N (at most N apart in the sorted distinct labels of the "
-    "query); adjacent (within:1); or label-within:N (labels differ by at most N).",
+    "Pairs to learn from: all; within:N (at most N steps apart in the sorted distinct labels of "
+    "the query); adjacent (same as within:1); or label-within:N (labels differ by at most N).",
     MODEL,
 )
 PAIR_COST = Parameter(
@@ -217,37 +217,37 @@ PAIR_COST = Parameter(
 )
 MARGIN = Parameter(
     accepted_by(check_margin),
-    "Score difference that a pair must reach: unit (1), label (difference of the labels) or gain "
-    "(difference of 2^label).",
+    "Margin: score difference below which a pair adds loss (hinge losses): unit (1), label "
+    "(difference of the labels) or gain (difference of 2^label).",
     MODEL,
 )
 OBJECTIVE = Parameter(
     accepted_by(ndcg_cutoff),
-    "Objective: pairs (loss over all pairs) or ndcg@K, such as ndcg@10 (pairs are weighted by "
-    "their effect on NDCG@K).",
+    "What to optimize: pairs (loss over all pairs) or ndcg@K, such as ndcg@10 (the loss weights "
+    "each pair by its effect on NDCG@K).",
     MODEL,
 )
 NORMALIZATION = Parameter(
     choice(NORMALIZATIONS),
-    "Average of the loss: none (sum over pairs), pairs (mean over pairs) or query (mean over "
-    "queries of the mean over their pairs).",
+    "How losses of pairs are combined: none (sum), pairs (mean over all pairs) or query (mean "
+    "over the pairs of each query, then over queries).",
     MODEL,
 )
 SCALE = Parameter(
     accepted_by(check_scale),
-    "Divisor of each feature: none, standard (standard deviation), query (within-query standard "
-    "deviation) or range (largest minus smallest value).",
+    "Number that each feature is divided by: none (1), standard (standard deviation), query "
+    "(within-query standard deviation) or range (maximum minus minimum).",
     MODEL,
     unset="none",
 )
 TOL = Parameter(
     number(),
-    "Stop when the objective is within this relative distance of the optimum.",
+    "Stop when the objective is within this relative distance of its optimum.",
     OPTIMIZATION,
 )
 MAX_ITER = Parameter(integer(at_least=1), "Maximum number of iterations.", OPTIMIZATION)
 RANDOM_STATE = Parameter(
-    integer(at_least=0, at_most=LARGEST_SEED), "Seed of random samples and orders.", OPTIMIZATION
+    integer(at_least=0, at_most=LARGEST_SEED), "Seed of the random generator.", OPTIMIZATION
 )
 # The flag is declared elsewhere, because commands without a learner also have it.
 N_JOBS = Parameter(
@@ -278,7 +278,7 @@ class LinearDeclaration:
     C: float = LOSS_WEIGHT.field(1.0)
     lam: float | None = Parameter(
         or_none(number()),
-        "Strength of the regularization, instead of C; sets C to 1 / (2 lam).",
+        "Regularization strength, an alternative to C: lam = 1 / (2 C).",
         MODEL,
         unset="C is used",
     ).field(None)
@@ -286,7 +286,7 @@ class LinearDeclaration:
     loss: str = LOSS.field("squared_hinge")
     solver: str = Parameter(
         TEXT,
-        "Solver: auto, newton or tron; for the hinge loss auto, smoothing, ocas or bmrm.",
+        "Solver: auto, newton or tron; for --loss hinge: auto, smoothing, ocas or bmrm.",
         OPTIMIZATION,
     ).field("auto")
     tol: float = TOL.field(1e-6)
@@ -306,11 +306,11 @@ class AdditiveDeclaration(LinearDeclaration):
     C: float = LOSS_WEIGHT.field(10.0)
     normalization: str = NORMALIZATION.field("query")
     max_bins: int = Parameter(
-        integer(at_least=1, at_most=254), "Largest number of bins of a feature.", MODEL
+        integer(at_least=1, at_most=254), "Maximum number of bins per feature.", MODEL
     ).field(16)
     smoothness: float | None = Parameter(
         or_none(number(above=1e-12)),
-        "Penalty on the roughness of curves.",
+        "Penalty on the roughness of curves; larger values give smoother curves.",
         MODEL,
         unset="n_features / 200",
     ).field(None)
@@ -324,12 +324,12 @@ class AdditiveDeclaration(LinearDeclaration):
         integer(at_least=0), "Number of interactions (functions of two features) to fit.", MODEL
     ).field(0)
     group_l1: float = Parameter(
-        number(allow_equal=True), "Group-lasso penalty on curves; drops whole features.", MODEL
+        number(allow_equal=True), "Group-lasso penalty on curves, which drops features.", MODEL
     ).field(0.0)
     monotonic_cst: Any = Parameter(  # noqa: RUF009 (a field)
         or_none(accepted_by(_check_monotonic)),
-        "Features with monotone curves: names, or indices from 1, with +1 (increasing) or -1, such "
-        "as bm25:+1,age:-1.",
+        "Features whose curves must be monotone: names, or indices from 1, with +1 (increasing) or "
+        "-1 (decreasing), such as bm25:+1,age:-1.",
         MODEL,
         unset="none",
     ).field(None)
@@ -342,7 +342,7 @@ class SparseDeclaration:
 
     radius: float | None = Parameter(
         or_none(number()),
-        "Bound on the l1 norm of the weights, instead of C.",
+        "Upper bound on the l1 norm of the weights, an alternative to C.",
         MODEL,
         unset="C is used",
     ).field(None)
@@ -363,7 +363,7 @@ class SparseDeclaration:
     ).field("proximal_newton")
     variant: str = Parameter(
         choice(VARIANTS),
-        "Frank-Wolfe steps of the solver fenchel: plain, short, away or pairwise.",
+        "Variant of the Frank-Wolfe method in the solver fenchel: plain, short, away or pairwise.",
         OPTIMIZATION,
     ).field("plain")
     tol: float = TOL.field(1e-6)
@@ -388,16 +388,16 @@ class OnlineDeclaration:
     scale: Any = SCALE.field(None)  # noqa: RUF009 (a field)
     method: str = Parameter(
         choice(METHODS),
-        "Pairs of a step: query (all pairs of a query) or pair (random pairs).",
+        "Pairs per gradient step: query (all pairs of a query) or pair (random pairs).",
         OPTIMIZATION,
     ).field("query")
     learning_rate: str = Parameter(
         choice(LEARNING_RATES),
-        "Size of step t: auto, constant (eta0) or inverse (eta0 / t).",
+        "Step size at step t: auto (decreases with t), constant (eta0) or inverse (eta0 / t).",
         OPTIMIZATION,
     ).field("auto")
     eta0: float = Parameter(
-        number(), "Initial step size, for the learning rates constant and inverse.", OPTIMIZATION
+        number(), "Initial step size for --learning-rate constant or inverse.", OPTIMIZATION
     ).field(1.0)
     average: bool = Parameter(FLAG, "Average the weights over the steps.", OPTIMIZATION).field(True)
     max_iter: int = Parameter(
@@ -405,14 +405,12 @@ class OnlineDeclaration:
     ).field(100)
     tol: float = Parameter(
         number(allow_equal=True),
-        "Stop when the estimated relative distance of the objective to the optimum is this small.",
+        "Stop when the objective is estimated to be within this relative distance of its optimum.",
         OPTIMIZATION,
     ).field(1e-3)
-    shuffle: bool = Parameter(
-        FLAG, "Visit the queries in a new order in each pass.", OPTIMIZATION
-    ).field(True)
+    shuffle: bool = Parameter(FLAG, "Shuffle queries in each pass.", OPTIMIZATION).field(True)
     early_stopping: bool = Parameter(
-        FLAG, "Stop when the metric on validation data no longer improves.", OPTIMIZATION
+        FLAG, "Stop when the first metric on validation data no longer improves.", OPTIMIZATION
     ).field(False)
     # No flags: the command takes validation data as --valid, and the metric as --metrics.
     validation_fraction: float = Parameter(
@@ -420,7 +418,7 @@ class OnlineDeclaration:
     ).field(0.1)
     n_iter_no_change: int = Parameter(
         integer(at_least=1),
-        "Number of passes without improvement after which the fit stops.",
+        "Number of passes without improvement before training stops.",
         OPTIMIZATION,
     ).field(5)
     scoring: str = Parameter(

@@ -92,12 +92,12 @@ evaluate --run bm25.run --qrels qrels.txt --metrics ndcg@10,judged@10"""
     ] = None
     reading: Reading
     metrics: Metrics
-    scores: str | None = text("File with one score per line.", EVALUATION, unset="scores of MODEL")
+    scores: str | None = text("File with one score per line.", EVALUATION, unset="scores by MODEL")
     run: str | None = text(f"{RUN_FILE}.", EVALUATION, unset="evaluate MODEL or --scores")
     qrels: str | None = QRELS
     unjudged: str = UNJUDGED
     per_query: str | None = text(
-        "File for the values of each query, .tsv or .csv.", OUTPUT, unset="not written"
+        "File to write the metrics of each query to, .tsv or .csv.", OUTPUT, unset="not written"
     )
     json: bool = json_flag()
 
@@ -120,12 +120,20 @@ compare --run-a bm25.run --run-b hybrid.run --qrels qrels.txt"""
     ] = None
     reading: Reading
     metric: OneMetric
-    model_a: str | None = text("Model file for a.", EVALUATION, unset="use --scores-a")
-    scores_a: str | None = text("Scores of a, one per line.", EVALUATION, unset="use --model-a")
-    model_b: str | None = text("Model file for b.", EVALUATION, unset="use --scores-b")
-    scores_b: str | None = text("Scores of b, one per line.", EVALUATION, unset="use --model-b")
-    run_a: str | None = text(f"Run a: {RUN_FILE}.", EVALUATION, unset="compare with DATA")
-    run_b: str | None = text(f"Run b: {RUN_FILE}.", EVALUATION, unset="compare with DATA")
+    model_a: str | None = text("Model file of ranking a.", EVALUATION, unset="use --scores-a")
+    scores_a: str | None = text(
+        "File with the scores of ranking a, one per line.", EVALUATION, unset="use --model-a"
+    )
+    model_b: str | None = text("Model file of ranking b.", EVALUATION, unset="use --scores-b")
+    scores_b: str | None = text(
+        "File with the scores of ranking b, one per line.", EVALUATION, unset="use --model-b"
+    )
+    run_a: str | None = text(
+        f"Ranking a as a run: {RUN_FILE}.", EVALUATION, unset="compare with DATA"
+    )
+    run_b: str | None = text(
+        f"Ranking b as a run: {RUN_FILE}.", EVALUATION, unset="compare with DATA"
+    )
     qrels: str | None = QRELS
     unjudged: str = UNJUDGED
     json: bool = json_flag()
@@ -154,18 +162,19 @@ report --from report.json --out report.html"""
     metric: OneMetric
     out: str = Parameter(TEXT, "File to write the page to.", OUTPUT).field()
     baseline: str | None = text(
-        "Model file, or file with one score per line, to compare with.",
+        "Baseline to compare with: a model file, or a file with one score per line.",
         EVALUATION,
         unset="no comparison",
     )
     train: str | None = text(
-        "Training data, for a learning curve of linear models and a comparison with DATA.",
+        "Training data: adds a learning curve of linear models, and checks DATA against them.",
         EVALUATION,
         unset="no training data",
     )
     qrels: str | None = text(
-        "Judgments (TREC qrels or JSON), for judged@10 and to mark unjudged documents; comments of "
-        "DATA must be document ids.",
+        "Relevance judgments (TREC qrels or JSON): adds judged@10 and marks unjudged documents. "
+        "The "
+        "comments of DATA must be document ids.",
         EVALUATION,
         unset="no judgments",
     )
@@ -173,7 +182,7 @@ report --from report.json --out report.html"""
         str | None,
         typer.Option(
             "--from",
-            help="The .json file of a report, to write its page again without model and data.",
+            help="The .json file of a report, to write its page again; needs no model or data.",
             rich_help_panel=OUTPUT,
             show_default="a new report",
         ),
@@ -216,12 +225,12 @@ fuse bm25.run dense.run --qrels q.txt --to opensearch --out pipeline.json"""
     random_state: int = RANDOM_STATE.field(0)
     model: str | None = text("File to write the model to.", OUTPUT, unset="not written")
     to: str | None = text(
-        f"Search engine to write settings for: {', '.join(FUSION_TARGETS)}.",
+        f"Search engine whose settings --out gets: {', '.join(FUSION_TARGETS)}.",
         OUTPUT,
         unset="no settings",
     )
     out: str | None = text(
-        "File to write the settings of the search engine to.", OUTPUT, unset="no settings"
+        "File to write the settings of the search engine --to to.", OUTPUT, unset="no settings"
     )
     json: bool = json_flag()
 
@@ -241,7 +250,8 @@ export fusion.json --to opensearch --out pipeline.json"""
     reading: Reading
     to: str = Parameter(
         TEXT,
-        f"Target: {', '.join(TARGETS)}; add a dialect to sql as in sql:mysql. Fusion models: "
+        f"Format to export to: {', '.join(TARGETS)} (sql needs a dialect: sql:mysql). Fusion "
+        "models: "
         f"{', '.join(FUSION_TARGETS)}.",
         OUTPUT,
     ).field()
@@ -249,23 +259,24 @@ export fusion.json --to opensearch --out pipeline.json"""
         TEXT, "File to write to; any further files of the target are written next to it.", OUTPUT
     ).field()
     name: str | None = text(
-        "Name of the model in the target.", OUTPUT, unset="from the file name of --out"
+        "Name of the model in the exported file.", OUTPUT, unset="from the file name of --out"
     )
     names: str | None = text(
-        "JSON file with the names of the features or signals in the target: a list, or an object "
-        "that maps names of the model to names in the target.",
+        "JSON file with the names that the target uses for features or signals: a list, or an "
+        "object {name in the model: name in the target}.",
         OUTPUT,
         unset="names of the model, or f1, f2, ...",
     )
     offset: str = text(
-        'Number to add to every score, or "auto", which makes the scores of --verify positive for '
-        "engines that reject negative scores.",
+        "Number to add to every score, for engines that reject negative scores; auto: a number "
+        "that "
+        "makes all scores on the data of --verify positive.",
         OUTPUT,
         default="0",
     )
     verify: str | None = text(
-        "Data to check the export on: the engine, or a reference implementation, computes scores "
-        "with the exported file, which are compared with scores of the model.",
+        "Data to test the exported file on: its scores, computed by the engine or a reference "
+        "implementation, must agree with the scores of the model.",
         OUTPUT,
         unset="not checked",
     )

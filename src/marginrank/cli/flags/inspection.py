@@ -78,7 +78,9 @@ check train.txt --json > findings.json"""
         "File of query sizes for --test, in the format of --group.", EVALUATION, unset="one query"
     )
     fail_on: str = Parameter(
-        choice(("error", "warning")), "Findings that set the exit code: error or warning.", OUTPUT
+        choice(("error", "warning")),
+        "Exit with code 3 for findings of this severity or worse: error or warning.",
+        OUTPUT,
     ).field("error")
     json: bool = json_flag()
 
@@ -117,7 +119,9 @@ explain model.json test.txt --query 18219 --plot why.png"""
         DATA,
         unset="the top pair in the wrong order",
     ).field(None)
-    top: int = count("Number of contributions to show; the others are summed.", OUTPUT, 10)
+    top: int = count(
+        "Number of features to show; the contributions of the others are summed.", OUTPUT, 10
+    )
     plot: str | None = text(
         "File to plot the contributions to, such as why.png.", OUTPUT, unset="not plotted"
     )
@@ -146,15 +150,22 @@ class CurveOptions(Flags):
     """Sizes and splits of the curve."""
 
     sizes: str | None = text(
-        "Numbers of training queries, or fractions of all queries, separated by commas.",
+        "Sizes of the training sets, separated by commas: numbers of queries, or fractions up to "
+        "1.",
         CURVE,
         unset="up to six numbers, each twice the previous one, up to all queries",
     )
     folds: int = count(
-        "Number of folds of whole queries; with --valid, of random orders of queries.", CURVE, 5
+        "Number of cross-validation folds; with --valid, number of random orders of the queries.",
+        CURVE,
+        5,
     )
     random_state: int = RANDOM_STATE._replace(panel=CURVE).field(0)
-    valid: str | None = text("Data to score the models on.", EVALUATION, unset="folds of DATA")
+    valid: str | None = text(
+        "Validation data to score the models on, instead of folds.",
+        EVALUATION,
+        unset="folds of DATA",
+    )
     valid_group: str | None = text(
         "File of query sizes for --valid, in the format of --group.", EVALUATION, unset="one query"
     )

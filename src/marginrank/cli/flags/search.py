@@ -22,7 +22,7 @@ from marginrank.models.parameters import (
     AdditiveDeclaration,
 )
 
-LISTS = "Model (several values with commas)"
+LISTS = "Model (separate several values to try by commas)"
 SEARCH = "Search"
 NONE = "none"  # spelling of None on the command line
 
@@ -64,20 +64,20 @@ class SearchOptions(Flags):
         "Search additive models (one curve per feature, see train-additive).", LISTS
     )
     smoothness: str = Parameter(
-        TEXT, "Penalty on the roughness of curves, with --additive.", LISTS
+        TEXT, "Penalty on the roughness of curves, for --additive.", LISTS
     ).field(",".join(f"{s:g}" for s in SMOOTHNESS_TRIED))
-    max_bins: str = _listed("max_bins", ", with --additive.", str(BINS_TRIED))
+    max_bins: str = _listed("max_bins", ", for --additive.", str(BINS_TRIED))
     categorical_features: str | None = _shared("categorical_features")
     interactions: int = _shared("interactions")
     group_l1: float = _shared("group_l1")
     monotonic_cst: str | None = _shared("monotonic_cst")
     solver: str = _shared("solver")
     tol: float = _shared(
-        "tol", "; candidates use max(tol, 1e-4), or with --additive max(tol, 1e-3)."
+        "tol", "; the search before the last fit uses at least 1e-4 (1e-3 with --additive)."
     )
     max_iter: int = _shared("max_iter")
     points: int | None = count(
-        "Number of values of C in the default grid. With --additive, the grid is extended while "
+        "Number of values of C to try. With --additive, the grid is extended while "
         "its first or last value is the best.",
         SEARCH,
         unset="21; 11 with --budget; 3 with --additive",
@@ -85,8 +85,8 @@ class SearchOptions(Flags):
     )
     budget: float | None = Parameter(
         or_none(number()),
-        "Seconds for the search. All combinations of the other parameters are tried on a coarse "
-        "grid of C, then on finer grids around the best C. With -C, only its values are tried.",
+        "Time limit of the search in seconds. It tries a coarse grid of C for all combinations of "
+        "the other parameters, then finer grids around the best C. With -C, only its values.",
         SEARCH,
         unset="no limit",
     ).field(None)
@@ -95,11 +95,21 @@ class SearchOptions(Flags):
 class ScoringOptions(Flags):
     """Data and rule to score candidates by, and data to evaluate the selected model on."""
 
-    valid: str | None = text("Data to score candidates on.", EVALUATION, unset="folds of DATA")
+    valid: str | None = text(
+        "Validation data to score candidates on, instead of folds.",
+        EVALUATION,
+        unset="folds of DATA",
+    )
     valid_group: str | None = text(
         "File of query sizes for --valid, in the format of --group.", EVALUATION, unset="one query"
     )
-    folds: int = count("Number of folds of whole queries.", EVALUATION, 5, at_least=2, at_most=1000)
+    folds: int = count(
+        "Number of cross-validation folds; each query is in one fold.",
+        EVALUATION,
+        5,
+        at_least=2,
+        at_most=1000,
+    )
     rule: str = Parameter(
         choice(("best", "one_se")),
         "Candidate to select: best (the highest mean) or one_se (the smallest C within one "

@@ -142,7 +142,7 @@ class Reading(Flags):
     )
     layout: str = Parameter(
         choice(("auto", "dense", "csr")),
-        "Matrix for LETOR text: dense, csr (sparse), or auto, which takes less memory.",
+        "Matrix type for LETOR text: dense, csr (sparse), or auto (whichever takes less memory).",
         DATA,
     ).field("auto")
     dtype: str = Parameter(

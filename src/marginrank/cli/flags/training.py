@@ -70,7 +70,7 @@ class PathOptions(Flags):
         at_most=10_000,
     )
     parameter: str = Parameter(
-        choice(("C", "radius")), "Parameter that varies along the --path: C or radius.", PATH
+        choice(("C", "radius")), "Parameter that --path varies: C or radius.", PATH
     ).field("C")
     plot: str | None = text("File to plot the path to, such as path.png.", PATH, unset="no plot")
 

@@ -11,9 +11,10 @@ from marginrank._utils.optional import require
 from marginrank._utils.version import __version__
 from marginrank.export.sums import Sum
 
-OPSET = 17  # released in 2022; later runtimes read it
+OPSET = 17  # opset version of 2022, which later runtimes support
 IR_VERSION = 8
-LARGEST_FILE = 2**31 - 2**20  # bytes: protobuf's limit of 2 GiB, less room for nodes and names
+# Largest number of bytes: protobuf's limit of 2 GiB minus space for nodes and names.
+LARGEST_FILE = 2**31 - 2**20
 
 
 class Graph:

@@ -19,11 +19,11 @@ from marginrank.export.targets.search_engines import check_vespa_profile, is_ran
 from marginrank.export.targets.sql import TABLE
 from marginrank.export.text import WRITTEN_BY, entry_lines, exact, json_file, scientific
 
-PLACEHOLDER = "QUERY"  # stands for the text or the vector of a search in requests
-RESULTS = 10  # documents that requests ask for
+PLACEHOLDER = "QUERY"  # placeholder in requests for the text or vector of a search
+RESULTS = 10  # number of documents that requests ask for
 OPENSEARCH = {"minmax": "min_max", "minmax_floor": "min_max", "zscore": "z_score", "l2": "l2"}
 ELASTICSEARCH = {"minmax": "minmax", "l2": "l2_norm", "none": "none"}
-# With one prefetch, Qdrant's fusions normalize its scores.
+# Qdrant normalizes scores in a fusion; a fusion of one prefetch normalizes that signal.
 QDRANT = {"dbsf": {"fusion": "dbsf"}, "none": None}
 VESPA = {"minmax": "normalize_linear({})", "rrf": "reciprocal_rank({}, {})", "none": "{}"}
 SQL = {

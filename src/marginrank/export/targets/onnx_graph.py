@@ -54,7 +54,7 @@ def _add_weights(model: WeightedSum, graph: Graph, X: str) -> str:
 
 
 class Bins(NamedTuple):
-    """The bins of an axis: where they begin, their widths, and the numbers of their end nodes."""
+    """The bins of an axis: their lower ends, widths, and the nodes at both ends."""
 
     knots: Floats
     widths: Floats
@@ -63,7 +63,7 @@ class Bins(NamedTuple):
 
 
 class BinPositions(NamedTuple):
-    """Names of graph outputs: the bin of each value, its position in the bin, whether missing."""
+    """Names of graph outputs: each value's bin, its position in the bin, and whether missing."""
 
     bins: str
     shares: str
@@ -71,7 +71,7 @@ class BinPositions(NamedTuple):
 
 
 class GridLines(NamedTuple):
-    """Names of graph outputs: the two grid rows (or columns) around a document, and the share."""
+    """Names of graph outputs: the two grid rows around a value, and the interpolation weight."""
 
     first: str
     second: str
@@ -130,7 +130,7 @@ def _bins_of(axis: CurveAxis) -> Bins:
 
 
 def _halves(sizes: Integers) -> Iterator[Integers]:
-    """Yield the distance to the middle of the rest of each axis, until one bin is left.
+    """Yield the steps of a bisection over the bins of each axis, until one bin is left.
 
     If the halves differ by one, both get the size of the upper half.
     """
@@ -229,7 +229,7 @@ def _rounded_knots(axis: CurveAxis, curves: Sequence[Curve], spread: float) -> F
 
 
 def _blur(curve: Curve, rounded: Floats) -> float:
-    """Return the largest error of a curve between knots when values are rounded to float32.
+    """Return the largest change of a curve between knots if values are rounded to float32.
 
     It is 0 if the knots need no rounding: knots are feature values, so the features were float32.
     """

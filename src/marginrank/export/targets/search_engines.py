@@ -21,9 +21,9 @@ from marginrank.export.sums import Term, WeightedSum
 from marginrank.export.text import LARGEST_FLOAT32, WRITTEN_BY, exact, json_file, sum_of
 
 TEMPLATE_TAG = re.compile(r"\{\{")
-RESCORED = 100  # best documents that the LTR plugins rank again
+RESCORED = 100  # number of top documents that the LTR plugins rerank
 SOLR = "org.apache.solr.ltr"
-VESPA_TERMS = 500  # most terms per function
+VESPA_TERMS = 500  # most terms per Vespa function
 VESPA_PROFILES = ("default", "unranked")
 # Rank features of Vespa that are numbers; any other name is the name of an attribute.
 RANK_FEATURE = re.compile(
@@ -59,7 +59,7 @@ def write_ltr_plugin(model: WeightedSum) -> dict[str, bytes]:
 
 
 def _shifted(model: WeightedSum) -> tuple[Term, float]:
-    """Return a feature and a mean to subtract that adds the offset: w (x - mean) = w x + offset."""
+    """Return a term and the mean to subtract from its feature, which adds the offset to scores."""
     term = max(model.terms, key=lambda term: abs(term.weight))
     mean = -model.offset / term.weight
     if abs(mean) > LARGEST_FLOAT32:
@@ -147,7 +147,8 @@ def write_vespa(model: WeightedSum) -> dict[str, bytes]:
 
 
 def _vespa_term(value: str, weight: float) -> str:
-    return f"if (isNan({value}) == 1, 0.0, {value}) * {exact(weight)}"  # NaN if it is not set
+    # Vespa returns NaN for an unset attribute.
+    return f"if (isNan({value}) == 1, 0.0, {value}) * {exact(weight)}"
 
 
 def is_rank_feature(name: str) -> bool:
@@ -156,7 +157,7 @@ def is_rank_feature(name: str) -> bool:
 
 
 def check_vespa_profile(name: str) -> None:
-    """Raise ParameterError if a rank profile cannot have a name."""
+    """Raise ParameterError if a name is not allowed for a rank profile of Vespa."""
     if name in VESPA_PROFILES:
         raise ParameterError(
             given("name", name), " is a built-in rank profile of Vespa; pass another name."

@@ -21,11 +21,11 @@ from marginrank.export.text import WRITTEN_BY, scientific, sum_of
 from marginrank.models.additive_model import Curve
 
 TABLE = "documents"
-NEXT = "\n    "  # between the cases of a curve
+NEXT = "\n    "  # separator of the cases of a curve
 
 
 class Column(NamedTuple):
-    """SQL for a feature's value: as stored, and with NULL also for NaN."""
+    """SQL expressions for a feature: the stored value, and the value with NULL for NaN."""
 
     number: str
     or_null: str
