@@ -91,9 +91,9 @@ class CurveBasis(Transformation):
         )
 
     def combine(self, combinations: Mapping[int, Combination]) -> "CurveBasis":
-        """Return a basis in which some blocks have linear combinations of their functions.
+        """Return a basis with the functions of some features replaced by linear combinations.
 
-        `combinations` maps the index of a block to its combinations.
+        `combinations` maps the index of a block (feature or grid) to the coefficients.
         """
         functions, variances = list(self.blocks), np.split(self.variances, self.starts[1:-1])
         for k, combination in combinations.items():
@@ -116,9 +116,10 @@ class CurveBasis(Transformation):
         return values
 
     def outer(self, sums: Floats) -> Floats:
-        """Return one sum per basis function, given one sum Σ z · hat per hat function.
+        """Convert sums over documents from one per hat function to one per basis function.
 
-        The sums are along the last axis.
+        A sum is Σ z_i f(x_i), with the function f at document i and any numbers z_i. The functions
+        are along the last axis.
         """
         by_weight: Floats = (self._transposed @ sums.T).T
         return by_weight

@@ -63,7 +63,7 @@ class GridAxis(NamedTuple):
 
     @property
     def mass(self) -> Floats:
-        """The matrix M of ∫ g² = gᵀMg along the axis, with g the values at the nodes."""
+        """The matrix M for which gᵀMg is ∫ g² along the axis; g are the values at the nodes."""
         n = self.used.size - 1
         return self.alone + self.ratio / n * (np.eye(n + 1) - self.alone)
 

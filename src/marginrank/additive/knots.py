@@ -47,9 +47,9 @@ class HatCodes(NamedTuple):
 
 
 def encode(knots: Knots, X: Any, threads: int) -> HatCodes:
-    """Encode the values of X relative to the knots; values beyond the outer knots are clipped.
+    """Return each value of X as the knot to its left and the distance from it, in three bytes.
 
-    The caller has checked X.
+    Values beyond the outer knots are clipped. The caller has checked X.
     """
     codes = np.empty(X.shape, dtype=np.uint8)
     steps = np.empty(X.shape, dtype=np.uint16)

@@ -48,7 +48,7 @@ class MovableState:
 
 
 class MovableLoss(NativeLoss):
-    """A native loss on pairs whose states can be pickled, so Dask can move them."""
+    """A native loss whose data for Hessian products (states) can be pickled."""
 
     def point(self, state: State | None) -> Any:
         return None if state is None else cast(MovableState, state).point(self)

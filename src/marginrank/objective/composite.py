@@ -186,14 +186,14 @@ L1Point = CompositePoint[L1Regularizer]
 
 
 class DualMultiple(NamedTuple):
-    """A factor τ, and the lower bound on F* that the dual vector τα proves."""
+    """A lower bound on the minimum F* by Fenchel duality, for a multiple τ of a dual vector."""
 
     tau: float
     bound: float
 
 
 def scaled_bound(conjugate: float, strength: float, ray: Ray) -> DualMultiple:
-    """Return the τ in [0, 1] for which the dual vector τα proves the largest lower bound on F*.
+    """Return the largest lower bound on F* by multiples τα of a dual vector α, 0 ≤ τ ≤ 1.
 
     `conjugate` is f*(α), `strength` is Σ α² / (2Mc), and `ray` is the function τ → Ω*(−τKᵀα).
     """

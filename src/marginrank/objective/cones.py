@@ -37,7 +37,7 @@ class ConeBlock(NamedTuple):
         )
 
     def multipliers(self, target: Floats) -> Floats:
-        """Return the μ ≥ 0 that minimizes ‖Gᵀμ − target‖."""
+        """Return the multipliers μ ≥ 0 that minimize ‖Gᵀμ − target‖, for the constraints Gu ≥ 0."""
         from scipy.optimize import lsq_linear, nnls  # slow to import, and most fits have no cone
 
         try:
@@ -47,7 +47,7 @@ class ConeBlock(NamedTuple):
         return np.maximum(np.asarray(found, dtype=np.float64), 0.0)
 
     def nearest(self, u: Floats) -> tuple[Floats, Booleans]:
-        """Return the projection of u onto the cone, and a mask of the rows of G active at it."""
+        """Return the projection of u onto the cone, and a mask of its active constraints."""
         held = self.multipliers(-u) > 0.0
         free = self.free(held)
         nearest = free @ (free.T @ u)
@@ -59,7 +59,10 @@ class ConeBlock(NamedTuple):
         return nearest, held
 
     def free(self, held: Booleans) -> Floats:
-        """Return an orthonormal basis, as columns, of the weights u with (Gu)_i = 0 for held i."""
+        """Return an orthonormal basis, as columns, of the weights on which constraints are active.
+
+        That is, of the u with (Gu)_i = 0 for all i in the mask `held`.
+        """
         n_held = int(np.count_nonzero(held))
         directions, _ = np.linalg.qr(self.rows[held].T, mode="complete")
         return np.asarray(directions[:, n_held:])
@@ -74,7 +77,10 @@ class Cone:
     phrase = Message("with ", Mention("monotonic_cst"))
 
     def face(self, objective: Objective, held: Booleans) -> Face:
-        """Return the objective restricted to weights u with (Gu)_i = 0 for all held i."""
+        """Return the objective restricted to weights u on which some constraints are active.
+
+        That is, to the u with (Gu)_i = 0 for all i in the mask `held`.
+        """
         variances = objective.feature_variances
         assert variances is not None
         combinations = {
@@ -97,7 +103,7 @@ class Cone:
         return np.split(constraints, ends)[:-1]
 
     def nearest(self, u: Floats) -> tuple[Floats, Booleans]:
-        """Return the projection of u onto the cone, and a mask of the rows of G active at it."""
+        """Return the projection of u onto the cone, and a mask of its active constraints."""
         nearest, held = u.copy(), []
         for block in self.blocks:
             nearest[block.weights], of_block = block.nearest(u[block.weights])

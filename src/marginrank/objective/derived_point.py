@@ -50,10 +50,10 @@ class DerivedPoint(ABC):
 
 
 class StructuredPoint(DerivedPoint):
-    """An objective with a cone or a group penalty at one w: F(w) − F* ≤ ½‖r‖² / ρ + slack.
+    """An objective with a cone or a group penalty at one w, with the bound that certifies it.
 
-    r (the property `gradient`) is the part of ∇F that neither multipliers of the cone nor the
-    penalty cancel, and ρ is the weight of the ridge.
+    The bound is F(w) − F* ≤ ½‖r‖² / ρ + slack, where r (the property `gradient`) is the part of ∇F
+    that neither multipliers of the cone nor the penalty cancel, and ρ is the weight of the ridge.
     """
 
     @property

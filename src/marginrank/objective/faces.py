@@ -36,16 +36,17 @@ class BlockMatrix(Protocol):
 
 
 class Face(NamedTuple):
-    """An objective restricted to weights u = Nv: the objective as a function of v, and N."""
+    """An objective restricted to weights u = Nv: a function of v, and the sparse matrix N."""
 
     objective: Objective
     basis: Any  # N, a sparse array
 
 
 def on_face(objective: Objective, combinations: Mapping[int, Combination]) -> Face:
-    """Return the objective restricted to weights u = Nv, and N.
+    """Restrict an objective to weights u = Nv; return it as a function of v, and the matrix N.
 
-    `combinations` maps the index of a block to its columns of N; other blocks are unrestricted.
+    N is block-diagonal. `combinations` maps the index of a block of features to its block of N;
+    the weights of all other features are unrestricted.
     """
     matrix = objective.matrix
     if not isinstance(matrix, BlockMatrix):

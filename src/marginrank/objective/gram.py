@@ -48,7 +48,7 @@ class Gram:
 
     @classmethod
     def of_rows(cls, rows: Rows, documents: Integers, offsets: Integers) -> "Gram":
-        """Compute K of some rows of X; query q has the rows from offsets[q] to offsets[q + 1]."""
+        """Compute the Gram matrix of some rows of X, grouped by query as in `offsets`."""
         make = _sparse_products if sp.issparse(rows.X) else _dense_products
         scale = np.ones(rows.columns.size) if rows.scale is None else rows.scale
         return cls(documents, offsets, make(*rows[:3], offsets, scale))
@@ -73,9 +73,9 @@ class Gram:
         return result
 
     def spread(self, values: Floats, n_documents: int) -> Floats:
-        """Return J · values as an array of length `n_documents`, zero for documents not in K.
+        """Subtract the mean of each query from `values`, one per document of the Gram matrix.
 
-        `values` has one entry per document of K; J subtracts the mean of each query.
+        Return an array of length `n_documents`, with zeros for the other documents.
         """
         result = np.zeros(n_documents)
         centered = values.copy()

@@ -111,7 +111,7 @@ class GroupPoint(StructuredPoint):
 
     @cached_property
     def gradient(self) -> Floats:
-        """The vector ρ(u − p), which replaces the gradient: it is zero only at the optimum."""
+        """A vector that replaces the gradient of F: it is zero only at the optimum; ρ(u − p)."""
         return self.base.gradient + self._held
 
     @cached_property

@@ -87,7 +87,7 @@ class Objective:
 
     @property
     def rough_sweeps(self) -> float:
-        """The cost of :meth:`Point.rough_hessian`, as a number of sweeps over X."""
+        """The cost of :meth:`Point.rough_hessian`, as a number of passes over X."""
         return self.design.rough_sweeps(len(self.loss.pieces))
 
     @property
@@ -97,7 +97,7 @@ class Objective:
 
     @property
     def sweeps(self) -> float:
-        """Number of sweeps over X so far, by this objective and all that share its journal."""
+        """Number of passes over X so far, by this objective and all that share its journal."""
         return self.journal.sweeps
 
     def count_sweep(self, sweeps: float = 1.0) -> None:

@@ -38,7 +38,7 @@ class Transformation(ABC):
         """Return Tᵀg for each gradient g = Xᵀz along the last axis of `sums`."""
 
     def apply(self, evaluation: Evaluation) -> Evaluation:
-        """Return `evaluation` with the gradient with respect to w replaced by that for u."""
+        """Return `evaluation` with its gradient with respect to u instead of w = Tu."""
         assert evaluation.gradient is not None
         return evaluation._replace(gradient=self.outer(evaluation.gradient))
 

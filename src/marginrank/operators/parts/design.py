@@ -161,7 +161,7 @@ class Calls:
         scores: Scores | None = None,
         sweep: bool = False,
     ) -> tuple[Evaluation, list[Floats | None]]:
-        """Call a task on every part; return the Evaluation of the loss over all parts.
+        """Evaluate the loss over all parts by one task per part; return its Evaluation.
 
         The task reports the fields of LossSums, which are added up, and further numbers or arrays,
         whose sums are returned as well. It keeps the score vector, unless `scores` is given.

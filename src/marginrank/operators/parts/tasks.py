@@ -120,7 +120,7 @@ def report(method: str, part: PartKernels, *arguments: Any) -> tuple[Kept, Any]:
 
 
 def evaluate(part: PartKernels, like: State | None, w: Floats) -> tuple[Kept, Any]:
-    """Task: keep the vectors of the loss at w, and report its sums and its gradient in w.
+    """Task: evaluate the loss at w. Keep its vectors; report its sums and its gradient in w.
 
     Reads the rows of X of the part. The vectors are the scores, the losses by query, the score
     gradient and the state.
@@ -130,7 +130,7 @@ def evaluate(part: PartKernels, like: State | None, w: Floats) -> tuple[Kept, An
 
 
 def evaluate_scores(part: PartKernels, scores: Scores, like: State | None) -> tuple[Kept, Any]:
-    """Task: keep the vectors of the loss at `scores` (without the scores), and report its sums."""
+    """Task: evaluate the loss at `scores`. Keep its vectors except the scores; report its sums."""
     found = part.pair_loss.evaluate(scores, like)
     return _vectors(found)[1:], (found.losses,)
 
@@ -143,7 +143,7 @@ def evaluate_along(
     step: float,
     with_gradient: bool,
 ) -> tuple[Kept, Any]:
-    """Task: keep the vectors of the loss at scores + step · direction; report sums and slope.
+    """Task: evaluate the loss at scores + step · direction. Keep its vectors; report sums, slope.
 
     With `with_gradient`, X is read and the gradient in w is reported, too; otherwise None.
     """

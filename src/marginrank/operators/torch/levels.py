@@ -32,7 +32,7 @@ PASSES_AT_ONCE = 4  # passes with joint prefix sums, which take 8 bytes per docu
 
 @dataclass(frozen=True)
 class Leaves:
-    """The leaves of the partition: each (query, level) that has documents, sorted in this order."""
+    """All levels of all queries that have documents, called leaves, sorted by query and level."""
 
     leaf: Tensor  # int32, index of the leaf of each document
     level: Tensor  # int32, the level of each leaf
@@ -157,7 +157,7 @@ class _Split:
         return self._highs.index_select(0, place) - self._before
 
     def follow(self, place: Tensor) -> Tensor:
-        """Map a position per document in its node to the position in its part after the split."""
+        """Convert one position per document from before this split of the documents to after it."""
         highs = self._highs_in_front(place)
         return torch.where(self.is_high, self.high_start + highs, place - highs)
 
@@ -168,7 +168,10 @@ class _Split:
         return torch.where(self.is_high, self.high_start - lows_left_out, first_high)
 
     def source(self, place: Tensor) -> Tensor:
-        """Return the documents in the order of the pass; lower parts are stored backwards."""
+        """Return the indices of the documents in the order that one pass stores them in.
+
+        The documents of lower parts are in reverse order.
+        """
         place = self.follow(place)
         backwards = self.low_start + self.high_start - 1 - place
         return inverse(torch.where(self.is_high, place, backwards))

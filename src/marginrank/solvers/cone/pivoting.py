@@ -195,9 +195,10 @@ class _Exchange:
         self._chances = CHANCES
 
     def next(self, held: Booleans, wrong: Booleans) -> tuple[Booleans, bool]:
-        """Return the mask of the constraints to be active on the next face, given the `wrong` ones.
+        """Choose the active constraints of the next face; return them as a mask.
 
-        Also return whether fewer constraints are wrong than on any face before.
+        `held` are the active and `wrong` the wrong constraints of the current face. Also return
+        whether fewer constraints are wrong than on any face before.
         """
         n_wrong = int(np.count_nonzero(wrong))
         is_better = n_wrong < self._fewest

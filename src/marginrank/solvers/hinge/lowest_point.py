@@ -112,7 +112,7 @@ class _Hull:
         return not self._dependent.size  # the slopes are affinely independent
 
     def lowest_point(self) -> Floats:
-        """Return the v that minimizes ½‖v‖² + height among the v at which all planes are equal."""
+        """Return the v at which all planes have equal height and ½‖v‖² + height is smallest."""
         outside = self._slope
         for _ in range(2):  # after one pass, rounding of the slope may exceed v
             outside = outside - self._basis @ (outside @ self._basis)

@@ -53,7 +53,7 @@ class Preconditioner(ABC):
         """Return the product P⁻¹v."""
 
     def direction(self, point: Point) -> Floats:
-        """Return −P⁻¹∇F(w), the approximate Newton direction at `point`."""
+        """Return the approximate Newton direction −P⁻¹∇F(w) at `point`."""
         return -self.solve(point.gradient)
 
     def hidden_by(self, errors: Floats) -> float:

@@ -7,7 +7,8 @@ of these bounds is
 
     F* ≥ min_u Ω(u) + Σ_g max(0, a_g + ⟨∇L_g(w), u⟩)² / (4 L_g(w)):
 
-one parabola per group, below its loss and touching it at w. With more groups than features,
+each term of the sum is a parabola that is below the loss of its group and touches it at w. With
+more groups than features,
 F(w) − bound falls with the square of the gradient's error, as F(w) − F* itself does.
 """
 

@@ -25,9 +25,10 @@ WORTHWHILE = 0.25  # share of the features whose columns are worth the memory of
 
 
 def squared_differences(objective: Objective) -> Floats:
-    """Return M Σ c K_j² (see the module) for each feature j, or an upper bound on it.
+    """Return the sum of the squared differences of each feature over all pairs, times M.
 
-    The bound is used if rows of X have many entries.
+    That is M Σ c K_j² for feature j, with pair weights c and a bound M on the second derivative of
+    the loss; an upper bound on it if rows of X have many entries.
     """
     # At w = 0 every pair has the curvature 2 of the squared hinge, and the loss 1.
     zero = objective.with_loss(LOSSES["squared_hinge"]).at_zero()

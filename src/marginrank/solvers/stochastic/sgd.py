@@ -124,7 +124,7 @@ class StepProblem:
         return self.pair_set.drawer(self.active)
 
     def draw(self, rng: np.random.Generator) -> Iterator["StepProblem"]:
-        """Yield problems whose queries are random pairs, two documents each.
+        """Draw random pairs of this problem; yield problems with one two-document query per pair.
 
         In total they have half as many pairs as there are documents of active queries.
         """
@@ -141,7 +141,7 @@ class StepProblem:
 
 
 class Sgd:
-    """Stochastic gradient descent: the weights, P and other state after the queries so far.
+    """Stochastic gradient descent: its weights, inverse Hessian and other state between steps.
 
     `w` are the initial weights, and `scale` the standard deviations σ of the features.
     """
@@ -180,7 +180,7 @@ class Sgd:
 
     @property
     def weight(self) -> float:
-        """Total weight of the pairs in all batches, of whose losses :attr:`value` is the sum."""
+        """Total weight of the pairs in all batches so far."""
         return self._state.weight
 
     @property
