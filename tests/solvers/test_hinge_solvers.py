@@ -10,7 +10,7 @@ from helpers.plain_defaults import plain_curves
 from scipy.optimize import linprog
 from sklearn.base import clone
 
-from marginrank import RankingData, RankSVM, SparseRankSVM, make_ranking
+from marginrank import RankingData, RankSVM, make_ranking
 from marginrank.models.fit_report import StopReason
 from marginrank.objective.losses import LOSSES, Loss, Piece
 from marginrank.solvers import SOLVERS, solvers_for
@@ -337,13 +337,3 @@ def test_a_steep_plane_is_in_use_with_a_tiny_weight():
         w = bundle.minimize()
     np.testing.assert_allclose(w, [-1e-9, 0.0], rtol=1e-12)
     assert bundle.lower == pytest.approx(0.5e-18)
-
-
-@pytest.mark.parametrize("seed", [1, 8])
-def test_a_ball_with_more_features_than_curved_pairs(seed):
-    """With small multipliers of the ball, models of a narrow smoothed hinge are ill-conditioned."""
-    rng = np.random.default_rng(seed)
-    X, y = rng.normal(size=(25, 20)), rng.integers(0, 3, 25)
-    ranker = SparseRankSVM(radius=2.0, loss="hinge", scale=None, normalization="none", tol=1e-8)
-    ranker.fit(X, y, group=[9, 8, 8])
-    assert ranker.gap_ <= 1e-8 * ranker.objective_

@@ -20,7 +20,6 @@ RIDGE = 1e-10  # relative: keeps the minimizer unique and continuous in the pena
 PASSES = 10  # passes of coordinate descent before a direct solution
 ROUNDS = 100  # most alternations of coordinate descent and direct solutions
 MULTIPLIERS = 60  # safety limit: Newton's method inside a bracket takes a few
-NEAR = 0.1  # share of the way back to a multiplier at which a minimization failed
 FAILURES = 5  # failed minimizations before the search gives up; its result may still help
 
 
@@ -204,16 +203,15 @@ def _minimize_in_ball(problem: _Problem, ball: L1Ball, multiplier: float | None)
     multiplier = 0.5 * largest if multiplier is None else min(multiplier, 0.99 * largest)
     low, high = 0.0, largest
     larger, smaller = None, np.zeros_like(problem.u)
-    failures = 0
+    in_steps, failures = False, 0
     for _ in range(MULTIPLIERS):
-        if not problem.minimize(Penalty(multiplier, 0.0, ball.positive), exactly=True):
-            # Too ill-conditioned: go back most of the way to the last multiplier with a solution.
+        found = problem.minimize(Penalty(multiplier, 0.0, ball.positive), exactly=True)
+        failures += not found
+        if failures > FAILURES:
+            break
+        if not found and multiplier == 0.0 and not in_steps:
+            in_steps, multiplier = True, 0.1 * high
             problem.restart(smaller)
-            failures += 1
-            if failures > FAILURES:
-                break
-            low = multiplier
-            multiplier = low**NEAR * high ** (1.0 - NEAR) if low > 0 else 0.1 * high
             continue
         excess = float(np.sum(np.abs(problem.u))) - ball.radius
         if multiplier == 0.0 and excess <= 0.0:
@@ -229,8 +227,8 @@ def _minimize_in_ball(problem: _Problem, ball: L1Ball, multiplier: float | None)
             break
         slope = problem.shrinkage() if multiplier > 0 else 0.0  # at 0 it may be ill-conditioned
         newton = multiplier + excess / slope if slope > 0 else 0.0
-        if larger is None and not failures:
-            inactive = newton <= 0.0 and multiplier < 0.1 * largest
+        if larger is None:
+            inactive = newton <= 0.0 and multiplier < 0.1 * largest and not (in_steps or failures)
             multiplier = 0.0 if inactive else max(newton, 0.1 * multiplier)
             multiplier = 0.0 if multiplier < 1e-3 * problem.tol else multiplier
         else:
