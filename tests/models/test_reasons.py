@@ -110,7 +110,12 @@ def test_absent_values_of_sparse_rows_mean_what_they_do_in_predictions():
         (lightgbm.LGBMRegressor(**LGBM).fit(sp.csr_matrix(rows), Y), 1e-12),
     ):
         scores = foreign_scores(model, rows)
-        check_sum(foreign_reasons(model, rows[[0]], rows[[1]]), scores[0] - scores[1], rtol)
+        for pair in (rows[[0]], rows[[1]]), (rows[0], rows[1]):
+            check_sum(foreign_reasons(model, *pair), scores[0] - scores[1], rtol)
+    dense = rows.toarray()
+    model = xgboost.XGBRegressor(**SMALL, missing=0.0).fit(dense, Y)
+    scores = foreign_scores(model, dense)
+    check_sum(foreign_reasons(model, dense[0], dense[1]), scores[0] - scores[1], 1e-5)
 
 
 @pytest.mark.filterwarnings("error")
@@ -142,6 +147,9 @@ def test_classifiers_are_explained_by_their_raw_scores(kind):
 def test_other_models_are_not_explained():
     with pytest.raises(ValueError, match="LinearRegression is not a model of LightGBM or XGBoost"):
         foreign_reasons(LinearRegression().fit(X, Y), X[0], X[1])
+    lines = lightgbm.LGBMRegressor(**LGBM, linear_tree=True).fit(X, Y)
+    with pytest.raises(ValueError, match="the model cannot be explained by LightGBM"):
+        foreign_reasons(lines, X[0], X[1])
     model = lightgbm.LGBMRegressor(**LGBM).fit(X, Y)
     with pytest.raises(ValueError, match="the data has 5 features, but the model has 6"):
         foreign_reasons(model, X[0, :5], X[1])

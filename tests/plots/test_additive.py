@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from marginrank import AdditiveRankSVM, RankingData, RankSVM, make_ranking
+from marginrank import AdditiveRankSVM, RankingData, RankSVM, make_ranking, report
 from marginrank.models.additive_model import importance
 from marginrank.plots import plot_additive
 
@@ -92,6 +92,26 @@ def test_pairs_of_features_are_drawn_as_heat_maps():
         "0", "1", "2", "3",
     ]  # fmt: skip
     assert len(plot_additive(model.to_additive_model(), top=2)) == 2
+
+
+def test_categories_have_their_texts():
+    rng = np.random.default_rng(0)
+    code = rng.integers(2, size=400) * 2  # "b" is a category without documents
+    color = pd.Categorical.from_codes(code, ["a", "b", "c$"])
+    frame = pd.DataFrame({"x": rng.normal(size=400), "color": color})
+    y, qid = frame["x"].to_numpy() * code + code, np.arange(400) // 20
+    model = AdditiveRankSVM(C=10, interactions=1, categorical_features=[1]).fit(frame, y, qid=qid)
+    axes = plot_additive(model, top=3)
+    with_color = [ax for ax in axes if "color" in ax.get_title("left")]
+    assert len(with_color) == 2  # the curve and the heat map
+    for ax in with_color:
+        assert [text.get_text() for text in ax.get_xticklabels()] == ["a", "c$"]
+    data = RankingData(np.column_stack([frame["x"], code]), y, qid, feature_names=["x", "color"])
+    curves = report(model, data, metric="pairwise_accuracy").record["curves"]
+    assert {one["feature"]: one["categories"] for one in curves} == {
+        "x": None,
+        "color": ["a", "c$"],
+    }
 
 
 def test_importance_is_the_spread_inside_queries():

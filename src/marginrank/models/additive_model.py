@@ -54,6 +54,13 @@ class Curve(NamedTuple):
         """Largest minus smallest value at the knots."""
         return float(np.ptp(self.values))
 
+    @property
+    def texts(self) -> list[str]:
+        """Texts of the knots: the categories, or numbers."""
+        if self.categories is None:
+            return [f"{value:g}" for value in self.knots]
+        return [self.categories[int(value)] for value in self.knots]
+
 
 class Interaction(NamedTuple):
     """The function of two features in an additive model, given on a grid.

@@ -135,8 +135,10 @@ def foreign_reasons(model: Any, preferred: Any, other: Any) -> list[Reason]:
     X = check_rows(preferred, other, n_features, names)
     parts: list[Floats] = []
     for document in (preferred, other):
-        row = sp.csr_matrix(document) if sp.issparse(document) else X[len(parts)][None]
-        parts.append(_contributions(booster, row.reshape(1, -1)))
+        row = X[len(parts)][None]
+        if sp.issparse(document):
+            row = sp.csr_matrix(document.reshape((1, -1)))
+        parts.append(_contributions(booster, row, getattr(model, "missing", np.nan)))
     first, second = parts
     if first.shape != (n_features + 1,):
         raise ValueError(
@@ -167,15 +169,21 @@ def _names_of(booster: Any) -> list[str] | None:
     return None if names == [f"Column_{k}" for k in range(len(names))] else names
 
 
-def _contributions(booster: Any, row: Any) -> Floats:
-    """Return the contribution of each feature to a row's raw score, then the constant."""
+def _contributions(booster: Any, row: Any, missing: float) -> Floats:
+    """Return the contribution of each feature to the raw score of a row, and the constant.
+
+    `missing` is the value that XGBoost's estimators replace by NaN.
+    """
     if _is_booster(booster, "xgboost"):
-        rows = sys.modules["xgboost"].DMatrix(row)
+        rows = sys.modules["xgboost"].DMatrix(row, missing=missing)
         found = booster.predict(
             rows, pred_contribs=True, iteration_range=_rounds(booster), validate_features=False
         )
     else:
-        found = booster.predict(row, pred_contrib=True)
+        try:
+            found = booster.predict(row, pred_contrib=True)
+        except sys.modules["lightgbm"].basic.LightGBMError as error:
+            raise ValueError(f"the model cannot be explained by LightGBM: {error}") from error
     dense = found.toarray() if sp.issparse(found) else found
     return np.ravel(dense).astype(np.float64)
 

@@ -115,9 +115,10 @@ def _draw_map(ax: Any, model: Any, pair: Any, most: float) -> str:
     ax.figure.colorbar(shown, ax=ax, label=CONTRIBUTION)
     ax.grid(visible=False)
     axes = (ax.set_yticks, ax.set_xticks)
-    for ticks, knots, categorical in zip(axes, pair.knots, pair.categorical, strict=True):
-        if categorical:
-            ticks(range(knots.size), [f"{value:g}" for value in knots])
+    for ticks, knots, feature in zip(axes, pair.knots, pair.features, strict=True):
+        curve = model.curves[feature]
+        if curve.categorical:
+            ticks(range(knots.size), curve._replace(knots=knots).texts, parse_math=False)
     first, second = (name_of(k, model.feature_names) for k in pair.features)
     ax.set_ylabel(first, parse_math=False)
     ax.set_xlabel(second, parse_math=False)
@@ -129,7 +130,7 @@ def _draw_curve(ax: Any, curve: Any, column: Any) -> None:
     ax.axhline(0, color="0.6", linewidth=0.8)
     if curve.categorical:
         ax.bar(range(curve.knots.size), curve.values, 0.7, color=POSITIVE)
-        ax.set_xticks(range(curve.knots.size), [f"{value:g}" for value in curve.knots])
+        ax.set_xticks(range(curve.knots.size), curve.texts, parse_math=False)
     else:
         ax.plot(curve.knots, curve.values, color=POSITIVE, label="curve")
         if column is not None and curve.knots.size > 1:

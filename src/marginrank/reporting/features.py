@@ -72,7 +72,7 @@ def _described_curve(curve: Curve, X: Any, column: int) -> dict[str, Any]:
         "missing": float(curve.missing),
         "share_missing": float(np.mean(np.isnan(values))),
         "categorical": curve.categorical,
-        "categories": None if curve.categories is None else list(curve.categories),
+        "categories": None if curve.categories is None else curve.texts,
     }
     if curve.categorical:
         counts = np.array([np.sum(known == knot) for knot in curve.knots])
