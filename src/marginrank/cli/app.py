@@ -60,7 +60,7 @@ With labeled data, as LETOR text ("3 qid:1 1:0.5 2:0.1"), .csv or .parquet:
 All commands: marginrank --help. Flags of one: marginrank tune --help.
 """
 
-FIRST, EXAMPLE = "Most used flags", "Example"  # headings
+FIRST, EXAMPLE = "Most used flags", "Example"  # headings of the help
 
 # Help without rich: drawing its boxes takes twice as long as everything else.
 PLAIN: Any = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}
@@ -155,7 +155,7 @@ class Commands(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the first sentence of each command's help, in groups."""
-        width = max(map(len, COMMANDS))  # all groups have a first column of this width
+        width = max(map(len, COMMANDS))  # width of the first column in all groups
         for heading, group in GROUPS.items():
             rows = [(f"{n:{width}}", str(k.__doc__).partition("\n")[0]) for n, k in group.items()]
             with formatter.section(heading):

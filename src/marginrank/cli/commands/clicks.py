@@ -82,7 +82,7 @@ def _write(
 
 
 def _sizes(counts: SessionCounts) -> Integers:
-    """Return the numbers of documents of the sessions that are stored."""
+    """Return the number of documents of each session to store."""
     return np.array(counts.sizes, dtype=np.int64)
 
 

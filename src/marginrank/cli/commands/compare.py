@@ -68,7 +68,7 @@ def _compare_runs(flags: CompareFlags, phases: Phases) -> None:
 def _read(
     data: Sequence[str], reading: Reading, phases: Phases, a: "_Side", b: "_Side"
 ) -> tuple[RankingData, RankingData]:
-    """Return the data for both sides, read only once if both use the same features."""
+    """Return the data for both rankings, read once if both use the same features."""
     if b.features is None or b.features == a.features:
         documents = a.read(data, reading, phases)
         return documents, documents
@@ -101,7 +101,7 @@ def _print(result: Mapping[str, Any]) -> None:
 
 
 class _Side:
-    """One of the two rankings: a model or a file of scores, for which `features` is None."""
+    """One of the two rankings: a model, or a file of scores (then `features` is None)."""
 
     def __init__(self, model: str | None, scores: str | None) -> None:
         self.name = model or scores
@@ -109,7 +109,7 @@ class _Side:
         self.features = self._model and (self._model.n_features, self._model.feature_names)
 
     def read(self, files: Sequence[str], reading: Reading, phases: Phases) -> RankingData:
-        """Return the data with the features of the model, if the side is a model."""
+        """Read the data; if the ranking comes from a model, with its features."""
         if self._model is None:
             return open_data(files, reading, phases)
         return _models.open_data_for(self._model, files, reading, phases)

@@ -30,7 +30,7 @@ CONFIDENCE = 0.95
 LINEAR = Parameters(C=0.01)
 ADDITIVE = AdditiveParameters(C=10.0, smoothness=0.03, normalization="pairs", tol=1e-4)
 RIDGE = 1.0
-POPULARITY = 2.0  # effect of the query, relative to differences within it
+POPULARITY = 2.0  # effect of the query on utility, relative to effects within queries
 CURVED = ("bm25", "length", "price")  # features whose effect is not linear
 N_FEATURES = 12
 QUANTILES = (0.5, 0.75, 0.9, 0.97)  # quantiles of the utility at which labels 1 to 4 begin
@@ -134,7 +134,7 @@ def _boosted_scores(train: RankingData, test: RankingData) -> dict[str, Any]:
     for library, ranker, options in BOOSTERS:
         try:
             module = import_module(library.lower())
-        except (ImportError, OSError):  # OSError: a system library is missing
+        except (ImportError, OSError):  # OSError means that a system library is missing
             continue
         # Use one thread: several would wait for each other on a busy machine.
         model = getattr(module, ranker)(n_jobs=1, random_state=0, **options)

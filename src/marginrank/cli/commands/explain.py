@@ -89,10 +89,10 @@ def _ranked(model: _models.Model, data: RankingData, number: int) -> RankedQuery
 
 
 def _most_useful_pair(query: RankedQuery) -> list[int]:
-    """Return the positions of the top pair in the wrong order by the labels, else the top two."""
+    """Return the ranks (from 0) of the highest misordered pair by labels, else of the top two."""
     if query.rows.size < 2:
         raise ValueError(f"query {query.id} has one document, and an explanation needs two.")
-    below = np.maximum.accumulate(query.labels[::-1])[::-1]  # the largest label from a place on
+    below = np.maximum.accumulate(query.labels[::-1])[::-1]  # largest label from each rank on
     wrong = np.flatnonzero(below[1:] > query.labels[:-1])
     if wrong.size == 0:
         return [0, 1]
@@ -102,7 +102,7 @@ def _most_useful_pair(query: RankedQuery) -> list[int]:
 
 
 def _find_document(query: RankedQuery, wanted: str) -> int:
-    """Return the place of a document, given by its position or its comment."""
+    """Return the rank (from 0) of a document, given by its rank or its comment."""
     n = query.rows.size
     if wanted.isdecimal() and 1 <= int(wanted) <= n:
         return int(wanted) - 1

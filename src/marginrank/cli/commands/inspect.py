@@ -26,12 +26,12 @@ from marginrank.fit.query_influence import coef_stderr
 from marginrank.io.chunks import CHUNK_DOCUMENTS
 from marginrank.models import AdditiveModel, LinearModel, is_model
 
-MAX_LABELS = 20  # more distinct labels than this are shown in bins
+MAX_LABELS = 20  # number of distinct labels above which the histogram has bins
 N_BINS = 10
 BAR = 30  # length of the longest bar, in characters
 SHOWN = 10  # most names in a list
-MANY_FEATURES = 1 << 20  # with more, constant features are not counted
-NEGLIGIBLE = 1e-9  # relative to the largest scaled weight; smaller weights are rounding errors
+MANY_FEATURES = 1 << 20  # number of features above which constant ones are not counted
+NEGLIGIBLE = 1e-9  # weights below this share of the largest scaled weight are rounding errors
 
 
 def run(flags: InspectFlags, phases: Phases) -> None:

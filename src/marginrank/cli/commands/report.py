@@ -23,7 +23,7 @@ from marginrank.reporting.record import ReportRequest, make_report
 
 
 def run(flags: ReportFlags, phases: Phases) -> None:
-    """Write the page of a report, and its record beside it."""
+    """Write a report as an HTML page, and its numbers as JSON next to it."""
     require("jinja2", "report")
     if not flags.out.endswith((".html", ".htm")):
         raise ValueError(f"--out {flags.out} must end in .html.")

@@ -40,7 +40,7 @@ from marginrank.selection.search import run_search
 from marginrank.selection.space import SearchSpace
 
 AXES = ("loss", "pair_selection", "pair_cost", "margin", "normalization", "scale")
-SHARED = ("solver", "tol", "max_iter")  # the same for all candidates
+SHARED = ("solver", "tol", "max_iter")  # parameters that all candidates share
 SHARED_BY_ADDITIVE = ("categorical_features", "interactions", "group_l1", "monotonic_cst")
 NEEDS = (
     ("valid_group", "valid"),

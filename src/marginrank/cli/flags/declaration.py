@@ -10,7 +10,8 @@ import typer
 
 from marginrank._utils.parameters import DECLARATION, Mention, Parameter, check_parameters, declared
 
-COMMANDS = {"RankSVM": "marginrank train"}  # commands for learners that messages recommend
+# Commands of learners, for messages that recommend a learner.
+COMMANDS = {"RankSVM": "marginrank train"}
 
 
 def flag(name: str) -> str:
@@ -50,8 +51,8 @@ class CommandFlags:
     """
 
     example: ClassVar[str]
-    first: ClassVar[tuple[str, ...]] = ()  # flags at the top of the help
-    without: ClassVar[tuple[str, ...]] = ()  # shared flags that the command does not have
+    first: ClassVar[tuple[str, ...]] = ()  # names of the flags at the top of the help
+    without: ClassVar[tuple[str, ...]] = ()  # names of shared flags that the command lacks
     # Shared flags whose default depends on the command, with the text that help shows for it.
     defaults: ClassVar[tuple[tuple[str, str], ...]] = ()
 

@@ -24,7 +24,7 @@ from marginrank.models.parameters import (
 
 LISTS = "Model (separate several values to try by commas)"
 SEARCH = "Search"
-NONE = "none"  # spelling of None on the command line
+NONE = "none"  # command-line text of None
 
 OF_TRAIN = declared(AdditiveDeclaration)
 DEFAULTS: dict[str, Any] = {f.name: f.default for f in fields(AdditiveDeclaration)}

@@ -23,7 +23,7 @@ from marginrank.models.parameters import N_JOBS, RANDOM_STATE
 DATA = "Data"
 EVALUATION = "Evaluation"
 OUTPUT = "Output"
-OF_MODEL = ("n_features", "as in the model")  # for the defaults of a command
+OF_MODEL = ("n_features", "as in the model")  # (name, default text in the help)
 
 
 def argument(metavar: str, help: str) -> Any:
@@ -48,7 +48,7 @@ ModelFile = Annotated[
     ),
 ]
 
-# Columns that convert writes to tables; read as such unless a flag names others.
+# Columns that convert writes to tables, and the default columns for reading.
 COLUMNS = {"sample_weight": "sample_weight", "query_weight": "query_weight", "comments": "comment"}
 
 # The kind of data that a flag describes. A flag that is not listed applies to every kind.

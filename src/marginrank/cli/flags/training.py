@@ -145,7 +145,7 @@ class TrainOnlineFlags(CommandFlags):
 train-online larger-than-memory.txt --model m.json
 train-online a.txt --model m.json --valid v.txt --early-stopping"""
     first = ("model", "C", "max_iter", "valid", "early_stopping")
-    without = ("group",)  # query sizes do not end at chunks
+    without = ("group",)  # a query may span chunks, so group sizes are not supported
 
     data: Annotated[
         list[str],

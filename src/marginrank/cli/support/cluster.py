@@ -16,7 +16,7 @@ from marginrank.models.fit_report import report_of
 if TYPE_CHECKING:
     from distributed import Client
 
-PATIENCE = "30s"  # longest wait for an answer of the scheduler
+PATIENCE = "30s"  # time limit for an answer of the scheduler
 
 
 def train_on_cluster(task: TrainingTask, parameters: BatchParameters, where: str) -> None:
@@ -53,7 +53,8 @@ def train_on_cluster(task: TrainingTask, parameters: BatchParameters, where: str
 @contextmanager
 def _connecting(where: str) -> "Iterator[Client]":
     distributed = require("distributed", "dask")
-    logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # Dask leaves tasks behind at Ctrl-C
+    # After Ctrl-C, Dask tasks may still run.
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     n_workers = local_workers(where)
     with ExitStack() as stack:
         if n_workers is not None:
@@ -82,7 +83,7 @@ def _connecting(where: str) -> "Iterator[Client]":
 
 @contextmanager
 def _ignoring_interrupts() -> Iterator[None]:
-    """Start processes in the block that ignore Ctrl-C, which a terminal sends to them, too."""
+    """Make processes that start in this block ignore Ctrl-C, which the terminal sends to all."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield

@@ -27,7 +27,7 @@ KINDS = ("text", "store", "table")
 
 @dataclass(frozen=True)
 class DataRequest:
-    """Requirements of a command: the features of a model, and whether labels and qid are needed.
+    """Requirements of a command on its data: features, and whether labels and qid are needed.
 
     `text_dtype` is the dtype of text if --dtype is not given: its default ("given"), float64
     ("widest"), or the smallest that holds every digit ("smallest").
@@ -41,7 +41,7 @@ class DataRequest:
     queries: bool = True
     missing: bool = False  # whether NaN is allowed
     group: str = "group"  # the parameter with the sizes of the queries
-    owner: str = "the model"  # where `n_features` is from
+    owner: str = "the model"  # source of `n_features` for messages
 
 
 def kind_of(path: str) -> str:
@@ -69,7 +69,7 @@ def kind_of_all(files: Sequence[str]) -> str:
 
 
 def name_of_all(files: Sequence[str], name: str | None = None) -> str:
-    """Return the name for messages of files that are read as one; the first is called `name`."""
+    """Return one name for several files in messages; `name` is the name of the first file."""
     what = name or name_of(files[0])
     return what if len(files) == 1 else f"{what} and {len(files) - 1} more"
 
@@ -231,7 +231,7 @@ def warn_of_one_query(what: str, group: str = "group") -> None:
 
 @contextmanager
 def _of_the_owner(reading: Reading, owner: str) -> Iterator[None]:
-    """Replace --n-features in errors by its owner, if the number comes from there."""
+    """In errors, replace --n-features by `owner` if the number of features comes from there."""
     try:
         yield
     except ParameterError as error:

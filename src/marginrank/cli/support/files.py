@@ -18,7 +18,7 @@ from marginrank._utils.parameters import ParameterError, Part
 from marginrank.cli.support.progress import Phases
 from marginrank.cli.support.streams import check_piped
 
-LONGEST = 40  # most characters of a file that a message quotes
+LONGEST = 40  # largest number of characters that a message quotes
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def naming(path: str) -> Iterator[None]:
 
 
 def _parts(error: ValueError) -> tuple[Part, ...]:
-    """Return the parts of an error's message; parameters are Mentions, not yet flags."""
+    """Return the parts of an error's message; parameters are still Mentions."""
     return error.parts if isinstance(error, ParameterError) else (str(error),)
 
 

@@ -17,7 +17,7 @@ from marginrank.metrics.comparison import half_interval
 from marginrank.metrics.names import COMMON_METRICS
 
 INTERVAL = "± 95% confidence interval"
-NOTICEABLE = 0.001  # smaller effects of ties are not reported
+NOTICEABLE = 0.001  # smallest effect of ties that is reported
 
 Metric = Callable[..., Any]
 Ties = dict[str, dict[str, float]]
@@ -101,7 +101,7 @@ def with_interval(value: float, by_query: Any) -> str:
 def effect_of_ties(
     chosen: Mapping[str, Metric], values: Mapping[str, Any], data: RankingData, scores: Any
 ) -> Ties:
-    """Return, for metrics that ties affect noticeably, the values with and without averaging."""
+    """Return the values in input order and averaged over ties, for metrics where they differ."""
     order = np.lexsort((scores, data.qid))
     if not np.any((np.diff(scores[order]) == 0) & (np.diff(data.qid[order]) == 0)):
         return {}

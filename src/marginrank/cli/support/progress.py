@@ -80,7 +80,7 @@ class Phases:
         """Return a progress bar of cli.support.bars; off a terminal, a context that yields None."""
         if not self.on_terminal:
             return nullcontext()
-        from marginrank.cli.support import bars  # rich takes a while to import
+        from marginrank.cli.support import bars  # imported here, because rich is slow to import
 
         shown: AbstractContextManager[Any] = getattr(bars, name)(*arguments)
         return shown

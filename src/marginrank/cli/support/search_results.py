@@ -13,7 +13,7 @@ from marginrank.fit.linear import RidgeParameters
 from marginrank.models.parameters import AdditiveDeclaration, LinearDeclaration
 from marginrank.selection.results import SearchProgress, SearchResult
 
-MOST_ROWS = 30  # rows in the table of candidates
+MOST_ROWS = 30  # most rows in the table of candidates
 
 
 def parameters_text(values: Mapping[str, Any], varied: Sequence[str]) -> str:
@@ -137,7 +137,7 @@ def print_tuning(described: Mapping[str, Any]) -> None:
     title = "Candidates"
     if len(shown) < len(candidates):
         title += f" ({len(shown)} of {len(candidates)})"
-    if chosen["error"] == chosen["error"]:  # nan without folds
+    if chosen["error"] == chosen["error"]:  # without folds the error is nan
         title += ", mean ± standard error"
     print_table(title, rows, header=(*varied, metric, ""))
 

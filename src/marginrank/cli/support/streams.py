@@ -20,7 +20,7 @@ def prepare() -> None:
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is `descriptor`
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number is `descriptor`
     if sys.stdout is None:
         # Open it for reading: writing must fail, so that check_stdout reports the closed stream.
         sys.stdout = open(os.devnull)  # noqa: SIM115

@@ -37,7 +37,7 @@ BatchParameters = Parameters | SparseParameters
 Checked = TypeVar("Checked")
 Model = TypeVar("Model", LinearModel, AdditiveModel)
 
-SHOWN = 10  # most effects of positions in the table
+SHOWN = 10  # most position effects in the table
 NEEDS = tuple((name, "valid") for name in ("valid_group", "metrics", "gain", "discount"))
 
 
@@ -189,7 +189,8 @@ def warn_of_report(report: FitReport, tol: float, feature_names: list[str] | Non
     """Emit the warnings of a fit; raise KeyboardInterrupt if it was interrupted."""
     if report.stop_reason is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
-    if isinstance(report.error, BrokenPipeError):  # the reader of the output of --verbose has ended
+    # The program that reads the output of --verbose has ended.
+    if isinstance(report.error, BrokenPipeError):
         raise report.error
     if report.error is None:
         warn_of(effect_message(report.without_effect, feature_names))

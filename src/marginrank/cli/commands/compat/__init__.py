@@ -34,6 +34,6 @@ def run(flags: CompatFlags, phases: Phases) -> None:
 
 
 def _as_flag_of_convert(mention: Mention) -> str:
-    """Return a parameter as text; options of reading become flags of `marginrank convert`."""
+    """Return a parameter as text; reading options become flags of `marginrank convert`."""
     reading = mention.name in ("missing", "zero_based")
     return f"marginrank convert {as_flag(mention)}" if reading else str(mention)

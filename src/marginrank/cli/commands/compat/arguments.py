@@ -12,17 +12,18 @@ class Flag(NamedTuple):
     """A one-letter flag of a program."""
 
     help: str
-    read: Check | None = str  # converts the value, or raises ValueError; None for a switch
+    # Parses the value, or raises ValueError; None for a flag without value.
+    read: Check | None = str
     default: Any = None
-    unsupported: str | None = None  # why the flag is not supported; None if it is
-    unused: bool = False  # whether the flag is accepted without effect on the result
+    unsupported: str | None = None  # reason why the flag is not supported; None if it is
+    unused: bool = False  # whether the flag has no effect on the result
 
 
 class ParsedArguments(NamedTuple):
     """A parsed command line."""
 
     values: dict[str, Any]  # values of all flags, by their letters
-    unused: list[str]  # flags without effect
+    unused: list[str]  # given flags that have no effect
     files: list[str]
 
 
@@ -35,7 +36,8 @@ class Program:
     run: Callable[[ParsedArguments], None]
     n_files: tuple[int, int]  # smallest and largest number of files
     help_flags: tuple[str, ...] = ("-?", "-h", "--help")
-    prefixes: dict[str, str] = field(default_factory=dict)  # "-w1" is the flag "-wi"
+    # LIBLINEAR's flag -wi has a number: -w1, -w2, ….
+    prefixes: dict[str, str] = field(default_factory=dict)
 
     def parse(self, words: Iterable[str]) -> ParsedArguments | None:
         """Parse the words after the name of the program; return None if they ask for help."""

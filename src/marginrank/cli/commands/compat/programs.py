@@ -149,7 +149,7 @@ def _predict(given: ParsedArguments) -> None:
         good, total = (float(x.sum()) for x in pairs_in_order(data.y, -scores, data.qid))
         accuracy = f"{100 * (1 - good / total):g}%" if total else "undefined (no pairs)"
         write_out(f"Pairwise Accuracy = {accuracy}\n")
-        with suppress(ValueError):  # for labels that NDCG does not allow
+        with suppress(ValueError):  # NDCG does not support the labels
             ndcg = letor_mean_ndcg(data.y, scores, qid=data.qid)
             write_out(f"MeanNDCG (LETOR) = {ndcg:g}\n")
 
