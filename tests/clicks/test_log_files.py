@@ -204,13 +204,15 @@ def test_a_skipped_query_has_no_results(tmp_path):
 def test_files_that_are_no_logs(tmp_path):
     (tmp_path / "empty.csv").write_text("")
     (tmp_path / "empty.ndjson").write_text("")
+    (tmp_path / "other.ndjson").write_text("session,query\n1,2\n")
     (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(b"session,query\n" * 999)[:-20])
     (tmp_path / "line.ndjson.gz").write_bytes(gzip.compress(bytes(1 << 26)))
     write_csv(tmp_path / "few.csv", [], NAMES[:4])
     (tmp_path / "mac.csv").write_text(",".join(NAMES) + "\rs,q,a,1,0\r", newline="")
     for name, message in {
         "empty.csv": "empty.csv is empty; its first line must name the columns",
-        "empty.ndjson": "empty.ndjson contains no documents",
+        "empty.ndjson": "empty.ndjson contains no documents that were shown; skipped nothing",
+        "other.ndjson": "no documents that were shown; skipped 2 malformed lines",
         "cut.csv.gz": "cut.csv.gz: the compressed file is damaged or truncated",
         "line.ndjson.gz": "line.ndjson.gz: a line is longer than 16 MiB",
         "few.csv": "few.csv has no column 'click'",

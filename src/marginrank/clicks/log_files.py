@@ -83,10 +83,11 @@ def load_clicks(
     columns = LogColumns(session, query, document, position, click)
     sessions = list(read_sessions(paths, columns, bad))
     if not any(one.shown for one in sessions):
-        raise ValueError(f"{name_of_log(paths)} contains no documents that were shown.")
+        raise ValueError(
+            f"{name_of_log(paths)} contains no documents that were shown; skipped {bad.skipped}."
+        )
     if bad.counts:
-        skipped = ", ".join(f"{count} {kind}" for kind, count in bad.counts.items())
-        warn_caller(f"{name_of_log(paths)}: skipped {skipped}.")
+        warn_caller(f"{name_of_log(paths)}: skipped {bad.skipped}.")
     return as_log(sessions)
 
 

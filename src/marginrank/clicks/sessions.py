@@ -40,6 +40,11 @@ class BadRows:
             )
         self.counts[kind] += count
 
+    @property
+    def skipped(self) -> str:
+        """Numbers of skipped rows by kind, as in "3 malformed lines", or "nothing"."""
+        return ", ".join(f"{count} {kind}" for kind, count in self.counts.items()) or "nothing"
+
 
 class ShownDocument(NamedTuple):
     """A document that was shown in a session, and its place in the log."""

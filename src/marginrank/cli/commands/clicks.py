@@ -72,7 +72,7 @@ def _write(
             if not counts.sizes:
                 raise ValueError(
                     f"{name}: none of the {counts.total} sessions has both a click and a document "
-                    "without one, so there is nothing to learn from."
+                    f"without one, so there is nothing to learn from; skipped {bad.skipped}."
                 )
 
     start, before = time.perf_counter(), phases.seconds["read"]
