@@ -96,6 +96,7 @@ test("queries are sorted by any column, empty values last", () => {
 
 test("characters that cannot be seen are shown by their code", () => {
   assert.equal(ranking.visible("a\u202eb\u0000c\ud800"), "a⟨U+202E⟩b⟨U+0000⟩c⟨U+D800⟩");
+  assert.equal(ranking.visible("a\xadb\u3164\u{e0041}"), "a⟨U+00AD⟩b⟨U+3164⟩⟨U+E0041⟩");
   assert.equal(ranking.visible("é 文 😀 <b>"), "é 文 😀 <b>");
 });
 

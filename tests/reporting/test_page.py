@@ -44,6 +44,7 @@ def test_text_cannot_end_its_element():
 
 def test_hidden_characters_are_visible():
     assert visible("a\u202eb\u0000c\ud800 é 文") == "a⟨U+202E⟩b⟨U+0000⟩c⟨U+D800⟩ é 文"
+    assert visible("pass\xadword\u3164\U000e0041") == "pass⟨U+00AD⟩word⟨U+3164⟩⟨U+E0041⟩"
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@
 const ranking = (() => {
   const SAME = 1e-12; // smaller changes of a query are ties
   const HIDDEN =
-    /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\ufff9-\ufffb]/gu;
+    /[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e0fff}]/gu;
 
   /** Text in which every character can be seen. */
   function visible(text) {
-    const code = (c) => c.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0");
+    const code = (c) => c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
     return String(text).replace(HIDDEN, (c) => `⟨U+${code(c)}⟩`);
   }
 
