@@ -24,7 +24,7 @@ class RetrievedScores(NamedTuple):
     offsets: Integers  # query q has the documents offsets[q] … offsets[q + 1]
 
     def by_query(self, ufunc: np.ufunc, values: Floats, other: float) -> Floats:
-        """Reduce over the retrieved documents of each query, and repeat it for each document."""
+        """Reduce values over each query's retrieved documents; repeat the result per document."""
         reduced = ufunc.reduceat(np.where(self.retrieved, values, other), self.offsets[:-1])
         return np.repeat(reduced, np.diff(self.offsets))
 

@@ -111,7 +111,7 @@ class SearchRanker(BaseRanker):
         return result
 
     def _fixed(self, names: Iterable[str]) -> dict[str, Any]:
-        """Return the parameters among `names` that this estimator has and does not search."""
+        """Return the parameters in `names` that this estimator has and the search keeps fixed."""
         own = self.get_params(deep=False)
         return {name: own[name] for name in names if name in own and name not in self._searched}
 

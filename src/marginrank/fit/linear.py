@@ -121,7 +121,7 @@ class RidgeParameters(LinearDeclaration, PairParameters):
         self.minimizer(get_loss(self.loss))
 
     def penalty(self, w: Floats) -> float:
-        """Return the penalty besides the ridge penalty: zero."""
+        """Return a zero penalty, because the objective has the ridge penalty already."""
         return 0.0
 
     @property
@@ -318,7 +318,7 @@ def _evaluated_on_host(
 
 
 def _so_far(objective: Objective) -> SolverResult | None:
-    """Return the best iterate before an I/O error as a SolverResult, or None."""
+    """Return a SolverResult of the best iterate so far, after an I/O error; None without one."""
     w, history = objective.journal.w, objective.journal.history
     if w is None or not history:
         return None

@@ -80,7 +80,7 @@ class Ranking:
         average_ties: bool = False,
         retrieved: Booleans | None = None,
     ) -> "Ranking":
-        """Return the ranking; with `ordinal`, large integer labels may become their ranks.
+        """Rank the documents of each query by score; `ordinal` lets large labels become ranks.
 
         If `y` are judgments, the other arguments about queries and labels are not used. `retrieved`
         is a mask of the documents that have a rank; all by default.

@@ -107,7 +107,8 @@ class FusionModel:
             values = [one.low, one.high, *one.changes]
             if len(one.changes) != n or not np.isfinite(values).all() or not one.low < one.high:
                 raise ValueError(
-                    f"query feature {one.name!r} must have low < high and {n} finite changes."
+                    f"query feature {one.name!r} must have low < high, and one finite change per "
+                    f"signal ({n})."
                 )
 
     def __repr__(self) -> str:

@@ -124,7 +124,7 @@ class Fields:
         return None if scale is None else np.array(scale, dtype=np.float64)
 
     def parameters(self, estimator: str, more: Iterable[str] = ()) -> dict[str, Any]:
-        """Return the parameters of an estimator, validated except for the names in `more`."""
+        """Return validated parameters of an estimator; the caller checks the names in `more`."""
         stored = self.get("parameters", "an object")
         parameters = {name: self._parameter(name, value) for name, value in stored.items()}
         signs = parameters.get("monotonic_cst")
