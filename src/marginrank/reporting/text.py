@@ -9,7 +9,8 @@ from typing import Any
 # Characters that change the direction of text, or cannot be seen; they are shown by their code.
 HIDDEN = re.compile(
     "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\xad\\u034f\\u061c\\u115f\\u1160\\u180e\\u200b-\\u200f"
-    "\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ud800-\\udfff\\ufeff\\uffa0\\ufff9-\\ufffb\\U000e0000-\\U000e0fff]"
+    "\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ud800-\\udfff"
+    "\\ufeff\\uffa0\\ufff9-\\ufffb\\U000e0000-\\U000e0fff]"
 )
 
 
