@@ -207,5 +207,5 @@ def test_repeated_comments_cannot_be_a_run():
     data = RankingData([[1.0], [2.0]], [0, 1], ["q", "q"], comments=["same", "same"])
     with pytest.raises(ValueError, match="'same'"):
         data.to_run([1.0, 2.0])
-    with pytest.raises(ValueError, match="no comments"):
+    with pytest.raises(ValueError, match="comments="):
         RankingData([[1.0]], [0], ["q"]).to_run([1.0])
