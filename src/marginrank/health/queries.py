@@ -79,8 +79,8 @@ def _check_pairs(data: RankingData, place: str) -> list[Finding]:
             place,
             f"{without.size:,} of {data.n_queries:,} queries have no pair, because all their "
             f"documents have the same label: {shown}.",
-            "Check labels and qid. If they are right, nothing is to be done: fits and most metrics "
-            "ignore these queries.",
+            "Check labels and qid. If they are right, keep them: fits ignore these queries, and "
+            "metrics such as NDCG count a query without a relevant document as 0.",
         )
     ]
 

@@ -303,8 +303,9 @@ def _too_small(limit: int, planned: MemoryPlan, n_rows: int) -> ParameterError:
         f"{readable(planned.used)} already in use, {readable(fit.state)} for {n_rows} documents "
         f"({fit.state // n_rows} bytes each), {readable(fit.scratch)} for the longest query, "
         f"{readable(fit.features)} for vectors of features, {readable(planned.reservoir)} for "
-        f"samples, {readable(planned.buffers)} for read buffers. Increase it, use another solver, "
-        "or fit on several machines with ",
+        f"samples, {readable(planned.buffers)} for read buffers, {readable(SLACK_BYTES)} for "
+        "threads and small arrays. Increase it, use another solver, or fit on several machines "
+        "with ",
         Wording("marginrank.dask", "--dask"),
         ".",
     )
