@@ -1,7 +1,7 @@
-"""Memory alignment of arrays, which the native kernels require.
+"""Copies of arrays whose memory is not aligned, which compiled code must not read as float64.
 
-An array received by a worker of a cluster is a view of the message and may begin at any byte.
-Compiled code must not read float64 from an odd address.
+An array that a Dask worker receives is a view of the network message, so its data may begin at an
+odd address.
 """
 
 from typing import Any
@@ -11,7 +11,10 @@ import scipy.sparse as sp
 
 
 def aligned(value: Any) -> Any:
-    """Return an array or CSR matrix with aligned memory, copied if it is not; else the argument."""
+    """Return an array or CSR matrix in aligned memory, copied only if needed.
+
+    Any other value is returned unchanged. The arrays of a CSR matrix are replaced in place.
+    """
     if isinstance(value, np.ndarray):
         return value if value.flags.aligned else value.copy()
     if sp.issparse(value) and value.format == "csr":
@@ -21,7 +24,7 @@ def aligned(value: Any) -> Any:
 
 
 class AlignedWhenUnpickled:
-    """Base class of objects whose attributes are aligned arrays again after unpickling."""
+    """Base class of objects that copy misaligned array attributes when they are unpickled."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update({name: aligned(value) for name, value in state.items()})

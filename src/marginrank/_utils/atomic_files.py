@@ -1,4 +1,4 @@
-"""Atomic writes: a file or a folder is replaced completely or not at all."""
+"""Atomic writes of files and folders: the new content replaces the old completely or not at all."""
 
 import errno
 import fcntl
@@ -20,12 +20,12 @@ CANNOT_WRITE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[IO[bytes]]:
-    """Open a binary file for writing that replaces `path` only if the block succeeds.
+    """Open `path` for writing in binary mode; replace the file only if the with block succeeds.
 
     The file is written under a temporary name in the same folder, synced and renamed. If the block
-    raises an error, the temporary file is removed; if the process is killed, the next write to
-    `path` removes it. Links are followed, and an existing file keeps its permissions. A device or a
-    pipe, such as /dev/stdout, is written directly.
+    raises an error, the temporary file is removed. If the process is killed, the next write to
+    `path` removes it. Symbolic links are followed, and an existing file keeps its permissions. A
+    device or a pipe, such as /dev/stdout, is written directly.
     """
     if _is_special(path):
         with _naming_writes(path), open(path, "wb") as file:
@@ -53,11 +53,11 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[str]:
-    """Yield a temporary folder that replaces `path` only if the block succeeds.
+    """Yield a temporary folder, which replaces `path` only if the with block succeeds.
 
-    An existing folder is exchanged with it in one step, if the system supports that, and removed.
-    The new folder gets the permissions of the old one, and so do files of the same names. Leftovers
-    of a killed process are removed by the next call.
+    If the system can exchange two folders in one step, no reader ever finds `path` missing. The old
+    folder is removed. The new folder, and files with the same names as old ones, get the old
+    permissions. Temporary folders of a killed process are removed by the next call.
     """
     target = os.path.realpath(path)
     _remove_leftovers(target)
@@ -84,16 +84,16 @@ def atomic_folder(path: Path) -> Iterator[str]:
 
 
 class FolderReplaced(Exception):
-    """The error of :func:`open_folder` if another process replaced the folder."""
+    """Raised by :func:`open_folder` if another process replaced the folder while it was open."""
 
 
 @contextmanager
 def open_folder(path: Path) -> Iterator[int]:
-    """Open a folder for reading; yield its descriptor, for `dir_fd` of :func:`os.open`.
+    """Open a folder for reading; yield its file descriptor, for `dir_fd` of :func:`os.open`.
 
-    Files opened with it are in the same folder, even if another process replaces the folder by a
-    new one. If the block raises OSError or ValueError and the folder was replaced, FolderReplaced
-    is raised instead.
+    All files opened with this descriptor come from the same folder, even if another process
+    replaces the folder. If the with block raises OSError or ValueError and the folder was replaced,
+    FolderReplaced is raised instead.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -140,7 +140,7 @@ def _move_folder(temporary: str, target: str) -> None:
 
 
 def _exchange(one: str, other: str) -> bool:
-    """Exchange two names in one step; return False if that is not supported."""
+    """Exchange the names of two folders in one step; return False if the system cannot do that."""
     import ctypes  # takes longer to import than most files to write
 
     libc = ctypes.CDLL(None)
@@ -153,7 +153,7 @@ def _exchange(one: str, other: str) -> bool:
 
 
 def _create(target: str, make: Callable[[str], int]) -> tuple[str, int]:
-    """Create a hidden file or folder; return its name and a descriptor that holds its lock."""
+    """Create a hidden temporary file or folder; return its name and a descriptor that locks it."""
     while True:
         name = _hidden_name(target, "tmp")
         descriptor = make(name)
@@ -184,7 +184,7 @@ def _hidden_prefix(target: str) -> str:
 
 
 def _remove_leftovers(target: str) -> None:
-    """Remove leftovers of killed processes that were writing `target`."""
+    """Remove the temporary files of killed processes that were writing `target`."""
     folder, prefix = os.path.split(_hidden_prefix(target))
     # Without a target, an "old" folder is the only copy.
     endings = ("tmp", "old") if os.path.lexists(target) else ("tmp",)
@@ -226,7 +226,7 @@ def _locked(path: str) -> Iterator[bool]:
 
 @contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Replace the temporary name by `path` in OSErrors of the block."""
+    """Replace the temporary name by `path` in any OSError that the with block raises."""
     try:
         yield
     except OSError as error:
@@ -235,7 +235,7 @@ def _naming(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _naming_writes(path: Path) -> Iterator[None]:
-    """Add `path` to errors of writes in the block, which have no file name."""
+    """Add `path` to errors of writes in the with block, which do not name a file."""
     try:
         yield
     except OSError as error:

@@ -1,14 +1,13 @@
-"""The default names of features, f1, f2 and so on.
+"""Default feature names: f1 is the first column of X, f2 the second, and so on.
 
-Column k of X, counted from 0, is f(k + 1): f1 is the first column of an array, and feature 1 of
-LETOR text.
+Feature numbers begin at 1, as in LETOR files; column indices begin at 0.
 """
 
 from collections.abc import Sequence
 
 
 def name_of(column: int, names: Sequence[str] | None) -> str:
-    """Return the name of the feature in `column`, counted from 0; by default f1, f2 and so on.
+    """Return the name of a feature; without `names`, column 0 is called f1, column 1 f2, and so on.
 
     Examples
     --------
@@ -20,11 +19,11 @@ def name_of(column: int, names: Sequence[str] | None) -> str:
 
 
 def names_of_all(names: Sequence[str] | None, n_features: int) -> list[str]:
-    """Return the names of all features: `names`, or the default names if it is None."""
+    """Return the names of all features: the given `names`, or f1, f2, … if `names` is None."""
     return [name_of(k, names) for k in range(n_features)]
 
 
 def column_of_name(name: str) -> int:
-    """Return the column, from 0, that a default name such as f39 or 39 stands for; else −1."""
+    """Return the column of a default feature name: 38 for "f39" or "39", −1 for other names."""
     number = name.removeprefix("f")
     return int(number) - 1 if number.isdecimal() else -1

@@ -1,4 +1,4 @@
-"""Memory available to the process, and checks of sizes before anything is allocated."""
+"""Memory that this process can still allocate, and checks before large allocations."""
 
 import math
 import numbers
@@ -25,9 +25,10 @@ FIT_VECTORS = 8  # least number of vectors with one entry per feature in a fit
 
 
 def require_memory(n_bytes: int, what: str, fix: str) -> None:
-    """Raise ValueError if `n_bytes` exceeds the memory that is available to this process.
+    """Raise ValueError if `n_bytes` exceeds the memory that this process can still allocate.
 
-    In the message, `what` is the thing that needs memory, and `fix` says what the user can do.
+    The message names the thing that needs the memory (`what`) and says what the user can do
+    (`fix`).
     """
     available = available_memory()
     if n_bytes > available:
@@ -38,7 +39,7 @@ def require_memory(n_bytes: int, what: str, fix: str) -> None:
 
 
 def require_vectors(n_features: int) -> None:
-    """Raise ValueError if memory is too small for a fit's vectors with one entry per feature."""
+    """Raise ValueError if memory is too small for a fit with `n_features` features."""
     require_memory(
         8 * FIT_VECTORS * n_features,
         f"X has {n_features} features, and a fit to them",
@@ -47,19 +48,20 @@ def require_vectors(n_features: int) -> None:
 
 
 def gigabytes(n_bytes: int) -> str:
-    """Return a size in gigabytes as text, without the unit."""
+    """Format a number of bytes in gigabytes, without the unit: "1.5"."""
     return f"{n_bytes / 1e9:,.1f}"
 
 
 def readable(n_bytes: int) -> str:
-    """Return a size as text, in GB or MB."""
+    """Format a number of bytes with its unit: "1.5 GB" or "20 MB"."""
     return f"{gigabytes(n_bytes)} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:,.0f} MB"
 
 
 def available_memory() -> int:
-    """Return the bytes that this process can still allocate.
+    """Return the number of bytes that this process can still allocate.
 
-    This is the minimum of the free memory and the limits by control groups and ulimit.
+    It is the minimum of the free memory of the system and the limits set by control groups and
+    ulimit.
     """
     return min(_limits())
 
@@ -77,7 +79,7 @@ def _limits() -> Iterator[int]:
 
 
 def _system_memory() -> int:
-    """Return the free and reclaimable memory in bytes, or the physical memory if unknown."""
+    """Return the free and reclaimable memory in bytes; if it is unknown, the physical memory."""
     fields = {}
     with suppress(OSError), open("/proc/meminfo", encoding="ascii") as file:
         fields = dict(line.split(":", 1) for line in file)
@@ -88,21 +90,21 @@ def _system_memory() -> int:
 
 
 def private_memory() -> int:
-    """Return the bytes of memory in use by this process, without mapped files."""
+    """Return the number of bytes of memory in use by this process, without memory-mapped files."""
     fields = _process_fields()
     return fields.get("RssAnon", _peak_memory()) + fields.get("VmSwap", 0)
 
 
 def reserved_memory() -> int:
-    """Return the bytes of private memory that this process has reserved, used or not.
+    """Return the number of bytes of private memory that this process has reserved, used or not.
 
-    This is the number that RLIMIT_DATA limits.
+    The limit RLIMIT_DATA (``ulimit -d``) applies to this number.
     """
     return _process_fields().get("VmData", _peak_memory())
 
 
 def _process_fields() -> dict[str, int]:
-    """Return the memory sizes of this process in /proc/self/status, by name, in bytes."""
+    """Return the memory sizes in /proc/self/status in bytes, by the name of the field."""
     with suppress(OSError), open("/proc/self/status", encoding="ascii") as file:
         lines = [line.split() for line in file]
         return {line[0].rstrip(":"): 1024 * int(line[1]) for line in lines if line[-1] == "kB"}
@@ -120,9 +122,9 @@ def _mapped_memory() -> int:
 
 
 def parse_bytes(name: str, value: Any) -> int:
-    """Convert a size, a number or text such as "2GB" or "512 MiB", to a number of bytes.
+    """Return a memory size in bytes; `value` is a number of bytes or text such as "512 MiB".
 
-    `name` is the parameter to name in the ParameterError for an invalid size.
+    Raise ParameterError for an invalid size; its message names the parameter `name`.
     """
     match = SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
     number: Any = math.nan

@@ -1,4 +1,4 @@
-"""Import of optional dependencies, with a message that says how to install a missing one."""
+"""Imports of optional dependencies, with an error that says how to install a missing one."""
 
 from importlib import import_module
 from types import ModuleType

@@ -1,4 +1,4 @@
-"""Selection of the largest values of an array, with the same result on every machine."""
+"""Indices of the largest values of an array, the same on every machine."""
 
 import numpy as np
 
@@ -6,9 +6,10 @@ from marginrank._utils.types import Floats, Integers
 
 
 def places_of_largest(values: Floats, k: int) -> Integers:
-    """Return the ascending indices of the k largest values; among equal values, the first ones.
+    """Return the ascending indices of the k largest values; of equal values, the first ones win.
 
-    The selection of ``numpy.argpartition`` among equal values depends on version and processor.
+    ``numpy.argpartition`` breaks ties differently from version to version and processor to
+    processor.
     """
     n = values.size
     if k >= n:

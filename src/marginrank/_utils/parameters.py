@@ -1,8 +1,8 @@
-"""Declarations of parameters, their checks, and messages that mention them.
+"""Parameters of estimators and commands: declarations, checks and error messages.
 
-The parameters of a learner are the fields of a dataclass, each declared once: constraint, default
-and help. Checks, flags of the command line, model files and messages derive from that. NumPy is not
-imported, because the command line's help should not wait for it.
+The parameters of a learner are the fields of a dataclass. Each is declared once, with its
+constraint, default and help; checks, command-line flags, model files and messages are derived from
+the declaration. NumPy is not imported, so ``marginrank --help`` starts fast.
 """
 
 import dataclasses
@@ -19,10 +19,10 @@ DECLARATION = "parameter"  # key of a field's metadata
 
 
 class Mention(NamedTuple):
-    """A parameter name (or learner name) inside a message, such as ``C``, or ``C=1.0``.
+    """The name of a parameter or learner inside a message, such as ``C`` or ``C=1.0``.
 
-    The command line shows a parameter as a flag, and a learner as a command. `code` is the Python
-    code of the value.
+    The command line shows a parameter as a flag, and a learner as a command. `code` is the value,
+    as Python code.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Mention(NamedTuple):
 
 
 class Wording(NamedTuple):
-    """A part of a message that differs between Python and the command line (`plain`)."""
+    """A part of a message with one text for Python and another (`plain`) for the command line."""
 
     python: str
     plain: str = ""
@@ -46,14 +46,14 @@ Part = str | Mention | Wording
 
 
 def given(name: str, value: Any) -> Mention:
-    """Return a Mention of a parameter with its value, such as ``C=1.0``, for a message."""
+    """Return a parameter with its value, such as ``C=1.0``, as a part of an error message."""
     if isinstance(value, int) and value.bit_length() > LONGEST_INTEGER:
         return Mention(name, f"<integer of {value.bit_length():,} bits>")
     return Mention(name, repr(value))
 
 
 class Message(str):
-    """The text of an error or warning, with mentions of parameters; as a str, worded for Python.
+    """The text of an error or warning, which can be reworded for the command line.
 
     Examples
     --------
@@ -74,13 +74,13 @@ class Message(str):
         return message
 
     def spelled(self, spell: Callable[[Mention], str]) -> str:
-        """Return the text for the command line; `spell` converts each mention to text."""
+        """Return the message for the command line; `spell` converts a parameter to a flag."""
         plain = (part.plain if isinstance(part, Wording) else part for part in self.parts)
         return "".join(spell(part) if isinstance(part, Mention) else part for part in plain)
 
 
 class ParameterError(ValueError):
-    """A ValueError for an invalid parameter, whose message can be worded for the command line.
+    """A ValueError for an invalid parameter; its message can be reworded for the command line.
 
     Examples
     --------
@@ -114,7 +114,7 @@ class ParameterError(ValueError):
 
 @contextmanager
 def calling(name: str, other: str) -> Iterator[None]:
-    """Re-raise ParameterErrors of the block with the parameter `name` renamed to `other`."""
+    """Rename the parameter `name` to `other` in ParameterErrors that the with block raises."""
     try:
         yield
     except ParameterError as error:
@@ -126,9 +126,9 @@ def calling(name: str, other: str) -> Iterator[None]:
 
 
 def check_number(name: str, value: Any, *, above: float = 0.0, allow_equal: bool = False) -> float:
-    """Return `value` as a float; raise ParameterError unless it is finite and > `above`.
+    """Return `value` as a float; raise ParameterError unless it is finite and greater than `above`.
 
-    With `allow_equal`, it may equal `above`.
+    With `allow_equal`, a value equal to `above` is valid too.
     """
     if not (_is_finite(value) and (value > above or (allow_equal and value == above))):
         relation = "at least" if allow_equal else "more than"
@@ -168,7 +168,7 @@ def _is_finite(value: Any) -> bool:
 def check_share(name: str, value: Any, *, allow_ends: bool = True) -> float:
     """Return `value` as a float; raise ParameterError unless it is between 0 and 1.
 
-    `allow_ends` also allows 0 and 1.
+    With `allow_ends`, 0 and 1 are valid too.
     """
     if not (_is_finite(value) and (0 <= value <= 1 if allow_ends else 0 < value < 1)):
         bounds = "from 0 to 1" if allow_ends else "above 0 and below 1"
@@ -192,7 +192,7 @@ def check_text(name: str, value: Any) -> None:
 
 
 class Constraint(NamedTuple):
-    """The values that a parameter accepts: type on the command line, check, and choices."""
+    """The values that a parameter accepts: type on the command line, check, and choices if any."""
 
     kind: type  # type of a value on the command line: bool, int, float or str
     check: Callable[[str, Any], object]  # raises ParameterError, given name and value
@@ -200,36 +200,42 @@ class Constraint(NamedTuple):
 
 
 def number(*, above: float = 0.0, allow_equal: bool = False) -> Constraint:
-    """Return the constraint that a value is a finite number above a bound.
+    """Return the constraint "a finite number greater than `above`", for a parameter declaration.
 
-    With `allow_equal`, it may equal the bound.
+    With `allow_equal`, a value equal to `above` is valid too.
     """
     return Constraint(float, partial(check_number, above=above, allow_equal=allow_equal))
 
 
 def share(*, allow_ends: bool = True) -> Constraint:
-    """Return the constraint that a value is between 0 and 1, ends included if `allow_ends`."""
+    """Return the constraint "a number between 0 and 1", for a parameter declaration.
+
+    With `allow_ends`, 0 and 1 are valid too.
+    """
     return Constraint(float, partial(check_share, allow_ends=allow_ends))
 
 
 def integer(*, at_least: int, at_most: float = math.inf) -> Constraint:
-    """Return the constraint that a value is an integer from `at_least` to `at_most`."""
+    """Return the constraint "an integer within these bounds", for a parameter declaration."""
     return Constraint(int, partial(check_integer, at_least=at_least, at_most=at_most))
 
 
 def choice(names: Sequence[str] | Callable[[], Iterable[str]]) -> Constraint:
-    """Return the constraint that a value is one of `names`, a list or a function returning one."""
+    """Return the constraint "one of `names`", for a parameter declaration.
+
+    `names` is a list, or a function that returns a list.
+    """
     find = names if callable(names) else lambda: names
     return Constraint(str, lambda name, value: check_choice(name, value, find()), find)
 
 
 def accepted_by(function: Callable[[Any], object], kind: type = str) -> Constraint:
-    """Return the constraint that `function(value)` raises no error."""
+    """Return the constraint "`function(value)` raises no error", for a parameter declaration."""
     return Constraint(kind, lambda name, value: function(value))
 
 
 def or_none(other: Constraint) -> Constraint:
-    """Return the constraint that a value is None or satisfies another constraint."""
+    """Return the constraint "None, or a valid value of `other`", for a parameter declaration."""
 
     def check(name: str, value: Any) -> None:
         if value is not None:
@@ -243,7 +249,7 @@ TEXT = Constraint(str, check_text)
 
 
 class Parameter(NamedTuple):
-    """The declaration of a parameter: constraint, help and flag; a field adds name and default."""
+    """The declaration of a parameter: constraint, help text and command-line flag."""
 
     constraint: Constraint
     help: str  # one sentence
@@ -253,12 +259,12 @@ class Parameter(NamedTuple):
     unset: str | None = None  # for help: what happens without a value, if the default is None
 
     def field(self, default: Any = dataclasses.MISSING) -> Any:
-        """Return a dataclass field with this declaration; without a default it is required."""
+        """Return a dataclass field with this declaration; without a default, it is required."""
         return dataclasses.field(default=default, metadata={DECLARATION: self})
 
 
 def declared(kind: Any) -> dict[str, Parameter]:
-    """Return the declarations of all parameters of a dataclass, or of an instance, by name."""
+    """Return the parameter declarations of a dataclass (or of an instance), by parameter name."""
     return {
         field.name: field.metadata[DECLARATION]
         for field in dataclasses.fields(kind)
@@ -267,6 +273,6 @@ def declared(kind: Any) -> dict[str, Parameter]:
 
 
 def check_parameters(parameters: Any) -> None:
-    """Raise ParameterError if the value of a parameter violates its declared constraint."""
+    """Raise ParameterError if a field of the dataclass `parameters` has an invalid value."""
     for name, parameter in declared(parameters).items():
         parameter.constraint.check(name, getattr(parameters, name))

@@ -1,4 +1,4 @@
-"""A base class for results with rows: data frame, HTML table in notebooks, short repr."""
+"""Base class of results that are tables: data frame, HTML table in notebooks, short repr."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -11,7 +11,7 @@ MOST_ROWS = 50  # most rows of an HTML table; to_frame returns all rows
 
 
 class ResultTable:
-    """Base class of results with rows: `to_frame`, an HTML table for notebooks, a short repr."""
+    """Base class of results that are tables: data frame, HTML table in notebooks, short repr."""
 
     def _columns(self) -> Mapping[str, Sequence[Any]]:
         """Return the columns of the table by name; all have the same length."""

@@ -1,4 +1,4 @@
-"""Numbers of threads of the kernels and of BLAS, and a cached_property without a lock."""
+"""Number of threads for the compiled code and for BLAS; a `cached_property` without a lock."""
 
 import numbers
 import os
@@ -18,9 +18,9 @@ MOST_THREADS = 256  # more threads than cores are harmless, thousands are not
 
 
 def effective_threads(n_jobs: int | None) -> int:
-    """Return the number of threads for the parameter `n_jobs`.
+    """Return the number of threads for a value of the parameter `n_jobs`.
 
-    None and −1 stand for all available threads, −2 for all but one, and so on.
+    None and −1 mean all available threads, −2 all but one, and so on.
     """
     available = available_threads()
     if n_jobs is None:
@@ -101,8 +101,9 @@ class _SharedLimit:
 def serial_blas() -> Iterator[None]:
     """Limit BLAS to one thread inside a with block.
 
-    With more threads, sums would depend on their number, and they would compete with the threads of
-    the kernels. Fits may overlap, in any threads: the last to end restores the number of threads.
+    With more threads, results would depend on their number, and BLAS would compete with the threads
+    of the compiled code. Blocks may overlap in several threads; the last one to end restores the
+    original limit.
     """
     local = [(library, library.num_threads) for library in _libraries().local]
     _shared_limit.enter()
@@ -143,9 +144,9 @@ _shared_limit = _SharedLimit()
 class cached_property(Generic[T]):
     """A property that is computed once per instance, without a lock, as in Python 3.12.
 
-    In older versions of functools.cached_property, all instances of a class shared one lock:
-    threads waited for each other's passes over X, and a process forked during a computation waited
-    forever. Here, two concurrent threads both compute the value.
+    Before Python 3.12, all instances of a class shared the lock of functools.cached_property.
+    Threads waited for each other, and a process that was forked during a computation waited
+    forever. Without the lock, two threads may compute the same value twice.
     """
 
     def __init__(self, compute: Callable[[Any], T]) -> None:

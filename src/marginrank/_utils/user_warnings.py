@@ -1,4 +1,4 @@
-"""Warnings that show the line of the user's code, even if scikit-learn is in between."""
+"""Warnings that point to the line of the user's code, not to a line of this package."""
 
 import sys
 import warnings
@@ -7,7 +7,7 @@ PACKAGES = (__name__.partition(".")[0], "sklearn", "joblib")
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
-    """Emit a warning that shows the line of the caller outside this package and scikit-learn."""
+    """Emit a warning that points to the first caller outside of marginrank and scikit-learn."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__", "")):
         frame = frame.f_back

@@ -1,4 +1,4 @@
-"""Chunks: the documents of a Dask partition, or of a range of queries of a store, as arrays."""
+"""Chunks: the documents of a partition of a Dask collection (or a part of a store) as arrays."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -25,9 +25,9 @@ Result = TypeVar("Result")
 
 
 def in_partition(task: Callable[..., Result]) -> Callable[..., Result]:
-    """Decorate a task so that the messages of its errors begin with the number of its partition.
+    """Decorate a Dask task so that its error messages begin with the number of the partition.
 
-    The partition number is the first argument of the task.
+    The task's first argument is the partition number.
     """
 
     @wraps(task)
@@ -42,7 +42,7 @@ def in_partition(task: Callable[..., Result]) -> Callable[..., Result]:
 
 
 class Chunk(NamedTuple):
-    """Documents in their original order, one entry per document in each array.
+    """Documents as arrays with one entry per document: X, labels, query ids and weights.
 
     The weight of a query is repeated for each of its documents.
     """
@@ -63,7 +63,7 @@ class Chunk(NamedTuple):
 
 
 def concatenate(chunks: Sequence[Chunk]) -> Chunk:
-    """Return one chunk with the documents of several chunks, one chunk after the other."""
+    """Concatenate several chunks of documents."""
 
     def stack(columns: Sequence[Any]) -> Any:
         if any(column is None for column in columns):
@@ -79,10 +79,10 @@ def concatenate(chunks: Sequence[Chunk]) -> Chunk:
 def chunk_of_frame(
     number: int, frame: Any, columns: dict[str, Any], features: Sequence[Any], beside: Sequence[Any]
 ) -> Chunk:
-    """Task: convert a partition of a dataframe to a chunk.
+    """Dask task: convert a partition of a Dask dataframe to a chunk of documents.
 
-    `columns` maps roles (such as "qid") to column names. `beside` lists the columns that are not in
-    the dataframe, as pairs (name, series).
+    `columns` maps roles (such as "qid") to column names. `beside` lists columns that are not in the
+    dataframe, as pairs (name, series).
     """
     frame = frame.copy(deep=False) if beside else frame
     for name, series in beside:
@@ -111,7 +111,7 @@ def _checked_chunk(
     query_weight: NDArray[Any] | None,
     **_: Any,
 ) -> Chunk:
-    """Return a chunk; raise ValueError if X has NaN or infinity.
+    """Return a chunk of documents; raise ValueError if X has NaN or infinity.
 
     The caller `from_frame` adds column names to the message.
     """
@@ -123,9 +123,9 @@ def _checked_chunk(
 
 @in_partition
 def chunk_of_blocks(number: int, X: Any, blocks: dict[str, Any]) -> Chunk:
-    """Task: convert one block of rows of a Dask array to a chunk.
+    """Dask task: convert one block of rows of a Dask array X to a chunk of documents.
 
-    `blocks` maps roles, such as "y" and "qid", to the blocks of the arrays of these rows.
+    `blocks` maps roles, such as "y" and "qid", to the blocks of other arrays with the same rows.
     """
     columns = {role: np.asarray(block) for role, block in blocks.items()}
     X = X.tocsr() if sp.issparse(X) else np.asarray(X)
@@ -137,7 +137,7 @@ def chunk_of_blocks(number: int, X: Any, blocks: dict[str, Any]) -> Chunk:
 
 
 class StoreRange(NamedTuple):
-    """The queries from `first` to `last` − 1 of the store at `path`."""
+    """A range of whole queries, `first` to `last` − 1, of the on-disk store at `path`."""
 
     path: str
     first: int
@@ -145,16 +145,16 @@ class StoreRange(NamedTuple):
 
 
 class StorePlan(NamedTuple):
-    """The division of a store into ranges of queries, and the names of its features."""
+    """The division of an on-disk store into ranges of whole queries, and its feature names."""
 
     ranges: list[StoreRange]
     feature_names: list[str] | None
 
 
 def plan_store(path: str, part_bytes: int = PART_BYTES) -> StorePlan:
-    """Divide a store into ranges of whole queries with about the same number of documents.
+    """Divide an on-disk store into ranges of whole queries with similar numbers of documents.
 
-    The ranges depend on the data only, so results are bitwise equal on any cluster.
+    The ranges depend on the data only, so results of fits are bitwise equal on any cluster.
     """
     data = open_stored(path, verify=False)
     n_parts = 1
@@ -168,7 +168,7 @@ def plan_store(path: str, part_bytes: int = PART_BYTES) -> StorePlan:
 
 @in_partition
 def chunk_of_store(number: int, span: StoreRange) -> Chunk:
-    """Task: read a range of queries of a store into memory, as a chunk."""
+    """Dask task: read a range of queries of an on-disk store into memory."""
     data = open_stored(span.path, verify=False)
     if data.cost is not None:
         raise ValueError(
@@ -200,7 +200,7 @@ def chunk_of_store(number: int, span: StoreRange) -> Chunk:
 
 
 def read_rows(features: StoredFeatures, first: int, last: int) -> Any:
-    """Return the rows from `first` to `last` − 1 of a store; raise OSError if some are missing."""
+    """Return rows `first` to `last` − 1 of an on-disk store; raise OSError if some are missing."""
     bounds = np.array([first, last])
     with FeatureReader(features, bounds, pinned_bytes=sys.maxsize, threads=1) as reader:
         _, X = next(reader.sweep([0]))

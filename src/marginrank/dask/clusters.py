@@ -1,4 +1,4 @@
-"""Communication with a Dask cluster: submit tasks, fetch results, distribute parts to workers.
+"""Communication with a Dask cluster: submit tasks, fetch results, distribute data to workers.
 
 If workers or the scheduler are gone, the functions raise ClusterError instead of waiting forever.
 """
@@ -22,13 +22,14 @@ SLACK = 1.1  # factor by which a bundle may exceed its share before parts go to 
 
 
 class ClusterError(ConnectionError):
-    """The error that is raised if the cluster cannot finish the computation."""
+    """Raised if a Dask cluster cannot finish a computation, for example without workers."""
 
 
 def find_client(client: Client | None) -> Client:
-    """Return `client`, or the current Dask client of this process if it is None; check it.
+    """Return the Dask client to use: `client`, or the current client of this process if it is None.
 
-    Raise ValueError without a client, TypeError if it is not synchronous, ClusterError if closed.
+    Raise ValueError if there is no client, TypeError if it is asynchronous, and ClusterError if it
+    is closed.
     """
     if client is None:
         try:
@@ -44,9 +45,9 @@ def find_client(client: Client | None) -> Client:
 
 
 def map_tasks(client: Client, task: Any, *arguments: Sequence[Any], **common: Any) -> list[Future]:
-    """Submit task(a[k], b[k], …, **common) for each k; return the futures without waiting.
+    """Submit the Dask tasks task(a[k], b[k], …, **common) for all k; return their futures at once.
 
-    `arguments` are the sequences a, b, …; keys are new in every call, so concurrent fits do not
+    `arguments` are the sequences a, b, …. Every call makes new Dask keys, so concurrent fits do not
     share futures.
     """
     with _connected(client):
@@ -56,9 +57,10 @@ def map_tasks(client: Client, task: Any, *arguments: Sequence[Any], **common: An
 def map_and_report(
     client: Client, task: Any, report: Any, *arguments: Sequence[Any], **common: Any
 ) -> tuple[list[Future], list[Future]]:
-    """Submit tasks as :func:`map_tasks` does, and a task `report(result)` for each result.
+    """Submit Dask tasks, and for each of their results the small task `report(result)`.
 
-    Return the futures of the results and the futures of the reports.
+    Return the futures of the results, which stay on the workers, and the futures of the reports.
+    The arguments are the same as for :func:`map_tasks`.
     """
     # Both in one graph, because a client sends at most one message every ten milliseconds.
     with _connected(client):
@@ -71,7 +73,7 @@ def map_and_report(
 
 @contextmanager
 def _connected(client: Client) -> Iterator[None]:
-    """Raise ClusterError if the client is closed before or inside the with block."""
+    """Raise ClusterError if the Dask client is closed before or during the with block."""
     _require_running(client)
     try:
         yield
@@ -85,10 +87,10 @@ def _connected(client: Client) -> Iterator[None]:
 
 
 def fetch(client: Client, futures: Sequence[Future]) -> list[Any]:
-    """Wait for futures and return their results in order; raise errors of tasks unchanged.
+    """Wait for Dask futures; return their results in order, and raise errors of tasks unchanged.
 
-    Raise ClusterError if there is no worker for `PATIENCE` seconds, if the scheduler is gone or if
-    the client is closed.
+    Raise ClusterError if there is no worker for `PATIENCE` seconds, or if the scheduler or the
+    client is gone.
     """
     with _connected(client):
         return _gathered(client, futures)
@@ -123,12 +125,12 @@ def _gathered(client: Client, futures: Sequence[Future]) -> list[Any]:
 
 
 def threads_by_worker(client: Client) -> dict[str, int]:
-    """Return the number of threads of each worker of the cluster, by address of the worker."""
+    """Return the number of threads of each worker of a Dask cluster, by worker address."""
     return dict(_ask(client, lambda: client.scheduler.ncores()))
 
 
 def count_workers(client: Client) -> int:
-    """Return the number of workers of the cluster, or 0 if the scheduler does not answer."""
+    """Return the number of workers of a Dask cluster, or 0 if the scheduler does not answer."""
     try:
         return len(threads_by_worker(client))
     except OSError:
@@ -136,7 +138,7 @@ def count_workers(client: Client) -> int:
 
 
 def homes_of(client: Client, futures: Sequence[Future]) -> list[str]:
-    """Return, for each future, the address of a worker that has its result, or ""."""
+    """Return, for each Dask future, the address of a worker that has its result, or ""."""
     keys = [future.key for future in futures]
     holders = _ask(client, lambda: client.scheduler.who_has(keys=keys))
     return [next(iter(holders.get(future.key, ())), "") for future in futures]
@@ -155,7 +157,7 @@ def _ask(client: Client, question: Callable[[], Awaitable[Any]]) -> Any:
 
 
 def _begin(client: Client, question: Callable[[], Awaitable[Any]]) -> FutureAnswer[Any]:
-    """Start a coroutine on the event loop of the client; return a future of its result."""
+    """Start a coroutine on the event loop of the Dask client; return a future of its result."""
 
     async def answer() -> Any:
         return await question()
@@ -164,9 +166,10 @@ def _begin(client: Client, question: Callable[[], Awaitable[Any]]) -> FutureAnsw
 
 
 def _alone_since(client: Client, since: float | None) -> float | None:
-    """Return None if the cluster has workers, else since when it has had none.
+    """Return the time since when the cluster has had no workers, or None if it has workers.
 
-    `since` is what the last call returned. Raise ClusterError after PATIENCE seconds.
+    `since` is the result of the previous call. Raise ClusterError after PATIENCE seconds without a
+    worker.
     """
     if client.status not in ("running", "connecting"):
         raise ClusterError(_why_cancelled(client))
@@ -194,17 +197,17 @@ def _why_cancelled(client: Client) -> str:
 
 
 class Bundling(NamedTuple):
-    """The division of the parts into bundles: one list of part indices per bundle."""
+    """A division of the parts of X into bundles (lists of parts), with one Dask task per bundle."""
 
     members: list[list[int]]
     tasks_per_worker: int  # largest number of bundles on one worker
 
 
 def bundle_parts(client: Client, parts: Sequence[Future], sizes: Sequence[int]) -> Bundling:
-    """Divide parts into about as many bundles as the cluster has threads.
+    """Divide the parts of X into about one bundle (a list of parts) per thread of the Dask cluster.
 
-    The parts of a bundle are on the same worker, unless bundles would be uneven. `sizes` are the
-    sizes of the parts. Results of fits do not depend on bundles.
+    The parts of a bundle are on the same worker, unless bundles would have very different sizes.
+    `sizes` are the sizes of the parts. Results of fits do not depend on the division.
     """
     threads = threads_by_worker(client)
     n_bundles = max(min(sum(threads.values()), len(parts)), 1)
@@ -214,10 +217,11 @@ def bundle_parts(client: Client, parts: Sequence[Future], sizes: Sequence[int]) 
 
 
 def spread_bundles(client: Client, bundles: Sequence[Future]) -> list[Future]:
-    """Move bundles from workers with more bundles than threads to workers without bundles.
+    """Move some of the parts of X from workers with too many of them to idle workers.
 
-    Return the futures of all bundles. After a worker is lost, other workers compute its bundles.
-    Without moves, a worker that joins later would be idle.
+    A bundle is a list of parts that one task computes. A worker has too many if it has more bundles
+    than threads: after a worker is lost, others compute its bundles, and a worker that joins later
+    would be idle. Return the futures of all bundles.
     """
     threads = threads_by_worker(client)
     homes = homes_of(client, bundles)
@@ -232,15 +236,15 @@ def spread_bundles(client: Client, bundles: Sequence[Future]) -> list[Future]:
 
 
 def identity(value: Any) -> Any:
-    """Task: return the argument, which puts a value on a worker."""
+    """Dask task: return the argument, to store a value on a worker."""
     return value
 
 
 def _assign(slots: list[str], home: dict[int, str], sizes: Sequence[int]) -> list[list[int]]:
-    """Assign parts to bundles of about equal size; return the part indices of each bundle.
+    """Assign the parts of X to bundles of similar size; return the part indices of each bundle.
 
     `slots` has the worker of each bundle and `home` the worker of each part. A part goes to a
-    bundle on its worker if there is room.
+    bundle on its worker if that bundle has room.
     """
     share = SLACK * sum(sizes) / len(slots)
     filled = [0] * len(slots)

@@ -1,7 +1,7 @@
-"""Queries that are split over partitions: a check that finds them, and a shuffle that joins them.
+"""Queries split over several Dask partitions: a check that finds them, a shuffle that joins them.
 
-Query ids never come to the client. Workers exchange hashes of ids in buckets; equal hashes are in
-the same bucket.
+Query ids are not sent to the client. Workers exchange hashes of the ids in buckets; equal hashes
+are in the same bucket.
 """
 
 import operator
@@ -27,7 +27,7 @@ Hashes = NDArray[np.uint64]
 
 
 class SharedHash(NamedTuple):
-    """A hash of query ids that occurs in two parts, and the indices of these parts."""
+    """A hash of query ids that occurs in two partitions, and the indices of both partitions."""
 
     hash: int
     first: int
@@ -35,7 +35,7 @@ class SharedHash(NamedTuple):
 
 
 def hash_ids(ids: NDArray[Any]) -> Hashes:
-    """Hash each query id; equal ids have equal hashes even if their types differ (1 and 1.0)."""
+    """Return a hash per query id; equal ids of different types (1 and 1.0) have the same hash."""
     from pandas.util import hash_array
 
     if ids.dtype.kind == "O":
@@ -51,7 +51,7 @@ def hash_ids(ids: NDArray[Any]) -> Hashes:
 
 
 def check_whole_queries(client: Client, parts: list[Future], facts: list[PartFacts]) -> None:
-    """Raise ValueError if documents of one query are in two partitions."""
+    """Raise ValueError if a query has documents in two partitions of the Dask collection."""
     if len(parts) < 2:
         return
     n_buckets = -(-sum(fact.n_queries for fact in facts) // BUCKET)
@@ -74,14 +74,14 @@ def check_whole_queries(client: Client, parts: list[Future], facts: list[PartFac
 
 
 class HashedQueries(NamedTuple):
-    """Hashes of query ids, with the index of the part that each hash comes from."""
+    """Hashes of query ids, each with the index of the partition that the id comes from."""
 
     hashes: Hashes
     parts: Integers
 
 
 def _hash_buckets(parts: list[Part], numbers: list[int], n_buckets: int) -> list[HashedQueries]:
-    """Task: hash the query ids of a bundle of parts, and divide the hashes into buckets."""
+    """Dask task: hash the query ids of several parts of X, and divide the hashes into buckets."""
     found = [np.unique(hash_ids(part.data.query_ids)) for part in parts if part.data is not None]
     hashes = np.concatenate(found)
     part = np.repeat(numbers, [some.size for some in found])
@@ -90,7 +90,7 @@ def _hash_buckets(parts: list[Part], numbers: list[int], n_buckets: int) -> list
 
 
 def _shared(queries: list[HashedQueries]) -> list[SharedHash]:
-    """Task: return up to SHOWN hashes of a bucket that occur in two parts."""
+    """Dask task: return up to SHOWN hashes of a bucket that occur in two parts of X."""
     hashes = np.concatenate([some.hashes for some in queries])
     part = np.concatenate([some.parts for some in queries])
     order = np.lexsort((part, hashes))
@@ -108,7 +108,7 @@ def _ids_with(part: Part, hash_: int) -> list[Any]:
 
 
 def bring_queries_together(client: Client, chunks: list[Future]) -> list[Future]:
-    """Shuffle documents so that all documents of a query are in one chunk, in original order."""
+    """Shuffle documents on a Dask cluster so that no query is split; documents keep their order."""
     n = len(chunks)
     if n > MOST_PARTITIONS:
         raise ValueError(

@@ -1,10 +1,10 @@
-"""The executor that calls tasks on parts of X on the workers of a Dask cluster.
+"""Computation on the parts of X on the workers of a Dask cluster.
 
-:mod:`marginrank.operators.parts.tasks` defines parts, tasks, and results that are kept or reported.
-Every Dask task is a pure function of plain futures. It has an overhead of milliseconds, so one Dask
-task computes a *bundle* of parts, and there is about one bundle per thread of the cluster.
-Kept results stay on the worker that made them. Reported results are returned for each part and
-summed in the order of the parts, so results do not depend on bundles and workers.
+A part holds some queries with all their documents. A computation is one function, called on each
+part; see :mod:`marginrank.operators.parts.tasks`. Its large results stay on the worker. Small
+results are sent to the client and summed in the order of the parts, so sums do not depend on the
+number of workers. A Dask task has an overhead of milliseconds, so one Dask task computes a
+*bundle*: a list of parts on one worker. There is about one bundle per thread of the cluster.
 """
 
 import time
@@ -32,7 +32,10 @@ SMALL = 1 << 20  # bytes up to which an argument is copied into each task
 
 
 class BundleResult(NamedTuple):
-    """The results of a task for each part of a bundle: results to keep, and results to report."""
+    """Results of one function for each part of X in a list.
+
+    `kept` are large results, which stay on the worker; `reported` are small results for the client.
+    """
 
     kept: list[tuple[Any, ...]]
     reported: list[Any]
@@ -46,10 +49,10 @@ def call_task(
     items: Sequence[int],
     common: Sequence[Any],
 ) -> BundleResult:
-    """Dask task: call the task `called` on each part of a bundle.
+    """Dask task: call the function `called` on each part of X in `problems`.
 
-    `own` are the arguments with one value per part, and `items` the positions of these values in
-    the kept tuples. `common` are arguments that are the same for all parts.
+    `own` are arguments with one value per part; `items` has the position of each in the tuple of
+    kept results. `common` are arguments that are the same for all parts.
     """
     found = []
     common = [aligned(value) for value in common]
@@ -68,9 +71,9 @@ def _as_kept(values: Sequence[Any]) -> BundleResult:
 
 
 def in_order(members: Sequence[Sequence[int]], of_bundles: Sequence[Sequence[Any]]) -> list[Any]:
-    """Flatten values that are grouped by bundle to one list in the order of the parts.
+    """Flatten a list of lists of values into one list, ordered by the index of the part.
 
-    `members` has the part indices of each bundle.
+    `members` has the same shape as `of_bundles` and contains the part indices.
     """
     by_part: dict[int, Any] = {}
     for numbers, values in zip(members, of_bundles, strict=True):
@@ -79,10 +82,10 @@ def in_order(members: Sequence[Sequence[int]], of_bundles: Sequence[Sequence[Any
 
 
 class SweepWatch:
-    """Calls `on_read` for each part of a pass over X, when the bundle of the part is done.
+    """Reports the progress of a pass over X on a cluster: calls `on_read` for each finished part.
 
-    `on_read` is called with the rows of each part and 0 bytes, never by two threads at once. `rows`
-    are the rows of the parts of each bundle.
+    `on_read` is called with the number of rows of the part, and 0 bytes; never by two threads at
+    once. `rows[k]` are the numbers of rows of the parts that task k computes.
     """
 
     def __init__(self, on_read: OnRead, rows: Sequence[Sequence[int]]) -> None:
@@ -91,12 +94,12 @@ class SweepWatch:
         self._lock = Lock()
 
     def follow(self, futures: Sequence[Future]) -> None:
-        """Call `on_read` for the parts of bundle k as soon as futures[k] is done."""
+        """Report the progress of a pass over X whenever a task is done; futures[k] is task k."""
         for bundle, future in enumerate(futures):
             future.add_done_callback(partial(self._done, bundle))
 
     def end(self) -> None:
-        """Call `on_read` for all remaining parts: callbacks of futures may be late or lost."""
+        """Report all remaining parts, because callbacks of Dask futures may be late or lost."""
         for bundle in list(self._left):
             self._done(bundle)
 
@@ -107,18 +110,20 @@ class SweepWatch:
 
 
 class DaskExecutor(Executor):
-    """An executor that calls tasks on the parts of X on the workers of a cluster.
+    """Calls functions on the parts of X on the workers of a Dask cluster.
 
     Parameters
     ----------
     client : Client
-        The cluster.
-    bundles, members : sequence of Future, sequence of sequence of int
-        Lists of problems, and the part indices of each list.
+        The Dask client of the cluster.
+    bundles : sequence of Future
+        The data of the parts, as lists of parts that one Dask task computes.
+    members : sequence of sequence of int
+        The part indices of each list in `bundles`.
     bounds, far
         As in :class:`~marginrank.operators.parts.tasks.Executor`.
     on_read : callable, optional
-        Called during a pass over X with the rows of each part that is done, and 0 bytes.
+        Called with the number of rows of each part that is done, and 0 bytes, during a pass over X.
     """
 
     def __init__(
@@ -178,7 +183,7 @@ class DaskExecutor(Executor):
         return tuple(kept)
 
     def place(self, values: Sequence[Any]) -> ByPart:
-        """Store values[k] with part k; return the reference to the values.
+        """Store values[k] on the worker that has part k of X; return a reference to all values.
 
         Integers are not stored on workers but sent with each task.
         """
@@ -188,13 +193,13 @@ class DaskExecutor(Executor):
         return ByPart(tuple(map_tasks(self._client, _as_kept, of_bundles)))
 
     def restrict(self, columns: Integers) -> "DaskExecutor":
-        """Return an executor of the same parts whose X has copies of the given columns."""
+        """Return an executor whose X has only the given columns, copied."""
         restricted = map_tasks(self._client, restrict_problems, self._bundles, columns=columns)
         shared = (self._members, self._bounds, self._on_read)
         return DaskExecutor(self._client, restricted, *shared, far=self._far)
 
     def _use_idle_workers(self) -> None:
-        """Every LOOK_EVERY seconds, move bundles to workers that joined during the fit."""
+        """Every LOOK_EVERY seconds, move work to workers that joined during the fit."""
         if time.monotonic() - self._looked > LOOK_EVERY:
             with suppress(OSError):  # fetch waits for a scheduler that does not answer
                 self._bundles = spread_bundles(self._client, self._bundles)
@@ -202,7 +207,7 @@ class DaskExecutor(Executor):
 
     @contextmanager
     def _watching(self, futures: Sequence[Future]) -> Iterator[None]:
-        """Inside the with block, call `on_read` for the parts of each future that is done."""
+        """Inside the with block, report progress whenever one of the futures is done."""
         if self._on_read is None or not futures:
             yield
             return
@@ -213,7 +218,7 @@ class DaskExecutor(Executor):
         watch.end()
 
     def _sent(self, value: Any) -> Any:
-        """Return a task argument unchanged, or as a future on a worker if it is a large array."""
+        """Return an argument of a task; a large array is sent to a worker once, as a future."""
         if isinstance(value, np.ndarray) and value.nbytes > SMALL:
             return map_tasks(self._client, identity, [value])[0]
         return value

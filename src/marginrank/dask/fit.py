@@ -35,7 +35,7 @@ SMALL_BYTES = 1 << 32  # size of X up to which a pass takes little longer than c
 
 
 class DaskPairs(PairCounts):
-    """Numbers of documents, queries and pairs of a pair set that is on the workers."""
+    """Numbers of documents, queries and pairs of data that is on the workers of a Dask cluster."""
 
     def __init__(self, loaded: LoadedParts, facts: list[PairFacts]) -> None:
         self._loaded = loaded
@@ -63,7 +63,7 @@ class DaskPairs(PairCounts):
 
 
 class DaskMatrix(PartsMatrix):
-    """The matrix X split into parts of whole queries, on the workers."""
+    """The feature matrix X on the workers of a Dask cluster, divided by query."""
 
     def __init__(self, loaded: LoadedParts, executor: DaskExecutor) -> None:
         super().__init__()
@@ -96,10 +96,10 @@ def fit_on_dask(
     callback: Callback | None = None,
     on_read: OnRead | None = None,
 ) -> LinearModel:
-    """Fit a linear or sparse model to documents on the workers of a cluster.
+    """Fit a linear or sparse RankSVM to documents on the workers of a Dask cluster.
 
-    The futures of `loaded` are released. `on_read` is called during a pass over X with the number
-    of rows of each processed part, and 0 bytes. The other parameters are as in
+    The documents in `loaded` are released. `on_read` reports progress: it is called with the number
+    of rows of each processed part of X, and 0 bytes. The other parameters are the same as in
     :func:`~marginrank.fit.linear.fit_linear`.
     """
     check_for_dask(parameters)
@@ -129,12 +129,12 @@ def fit_on_dask(
 
 
 def check_for_dask(parameters: AnyParameters) -> None:
-    """Raise ValueError if `parameters` has an objective that is not supported on a cluster."""
+    """Raise ValueError if Dask clusters do not support the value of the parameter `objective`."""
     check_not_ndcg(parameters.objective, "dask")
 
 
 def progress_on_dask(client: Client, loaded: LoadedParts, tol: float) -> StreamProgress:
-    """Return a StreamProgress that counts the rows, parts and workers of a fit on a cluster."""
+    """Return a progress reporter for a fit on a Dask cluster: it shows rows, parts and workers."""
     count = partial(count_workers, client)
     return StreamProgress(loaded.n_documents, tol, n_parts=len(loaded.facts), count_workers=count)
 
@@ -142,7 +142,7 @@ def progress_on_dask(client: Client, loaded: LoadedParts, tol: float) -> StreamP
 def dask_objective(
     client: Client, loaded: LoadedParts, parameters: AnyParameters, on_read: OnRead | None = None
 ) -> Objective:
-    """Return the objective of a fit, with X and pairs on the workers; features are not scaled."""
+    """Return the objective function of a fit with X and pairs on Dask workers; X is not scaled."""
     labels = None
     if _needs_labels(parameters):
         labels = np.unique(np.concatenate(fetch(client, map_tasks(client, _labels, loaded.parts))))
@@ -177,7 +177,7 @@ def dask_objective(
 
 
 def _factor(parameters: AnyParameters, facts: list[PairFacts]) -> float:
-    """Return the factor by which query weights are multiplied, from C and the normalization."""
+    """Return the factor for query weights that the parameters C and `normalization` imply."""
     C = parameters.loss_weight
     total = float(np.sum([fact.weight for fact in facts]))
     over = {
@@ -190,7 +190,7 @@ def _factor(parameters: AnyParameters, facts: list[PairFacts]) -> float:
 
 
 def _needs_labels(parameters: AnyParameters) -> bool:
-    """Return True if pair_cost or margin depends on two labels: a matrix or a callable."""
+    """Return True if pair_cost or margin depends on the labels of both documents."""
     cost, margin = parameters.pair_cost, getattr(parameters, "margin", "unit")
     return not (cost is None or isinstance(cost, str)) or takes_two_labels(margin)
 

@@ -1,4 +1,4 @@
-"""Loading of dataframes, arrays and stores on the workers, as parts of whole queries."""
+"""Loading of Dask dataframes, Dask arrays and stores on the workers of a cluster, by query."""
 
 import os
 from dataclasses import dataclass
@@ -26,9 +26,9 @@ Names = list[str] | None
 
 @dataclass(frozen=True)
 class LoadedParts:
-    """The parts of a data set on the workers, as futures, and counts of each part.
+    """Documents on the workers of a Dask cluster, as futures of parts with whole queries.
 
-    Empty parts are left out.
+    `facts` has the counts of each part. Empty parts are left out.
     """
 
     parts: list[Future]
@@ -36,7 +36,7 @@ class LoadedParts:
     feature_names: Names
 
     def release(self) -> None:
-        """Drop the futures, so that workers can free the memory of the parts; `facts` remains."""
+        """Drop the futures, so workers can free the memory of the documents; `facts` remains."""
         self.parts.clear()
 
     @property
@@ -57,10 +57,11 @@ class LoadedParts:
 
 
 def load_parts(client: Client, X: Any, partitions: str = "as_is", **columns: Any) -> LoadedParts:
-    """Load and check the documents of X on the workers, as parts of whole queries.
+    """Load documents on the workers of a Dask cluster, check them and group them by query.
 
-    `columns` are the arguments of a fit by name: y, qid and so on. With ``partitions="as_is"`` a
-    query in two partitions raises ValueError; "by_query" shuffles the documents by query first.
+    `columns` are the arguments of a fit by name: y, qid and so on. With ``partitions="as_is"``, a
+    query in two partitions raises ValueError; with "by_query", documents are shuffled by query
+    first.
     """
     chunks, names = _open(client, X, columns)
     check_choice("partitions", partitions, PARTITIONS)
@@ -79,7 +80,7 @@ def _make_parts(client: Client, chunks: list[Future], names: Names) -> LoadedPar
 
 
 def _open(client: Client, X: Any, columns: dict[str, Any]) -> tuple[list[Future], Names]:
-    """Return the futures of one chunk per partition or range of a store, and the feature names."""
+    """Return the documents as futures, one per partition or store range, and feature names."""
     given = {role: columns[role] for role in ROLES if columns.get(role) is not None}
     if is_frame(X):
         return _open_frame(client, X, given)
@@ -105,7 +106,7 @@ def is_array(X: Any) -> bool:
 
 
 def store_paths(X: Any) -> list[str] | None:
-    """Return a list of absolute paths if X is a path or a list of paths, else None."""
+    """Return absolute paths of stores if X is a path or a list of paths, else None."""
     paths = [X] if isinstance(X, (str, os.PathLike)) else X
     if not isinstance(paths, (list, tuple)) or not paths:
         return None
@@ -179,7 +180,7 @@ def _require_labels(given: dict[str, Any], n_partitions: int) -> None:
 
 
 def _partitions(collection: Any, name: str, n: int) -> list[Any]:
-    """Return one delayed object per partition of a Dask collection; raise unless there are n."""
+    """Return a delayed object per partition of a Dask collection; raise ValueError unless n."""
     found = collection.to_delayed()
     partitions = list(found.ravel() if is_array(collection) else found)
     if len(partitions) != n:
@@ -188,7 +189,7 @@ def _partitions(collection: Any, name: str, n: int) -> list[Any]:
 
 
 def _blocks(column: Any, name: str, X: Any) -> list[Any]:
-    """Return one delayed object per block of `column`, an array with one entry per row of X."""
+    """Return a delayed object per block of `column`, a Dask array with one entry per row of X."""
     if not is_dask_collection(column):
         raise TypeError(
             f"{name} is a {type(column).__name__} and X a Dask array; pass a Dask array, such as "

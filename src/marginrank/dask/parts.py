@@ -1,4 +1,4 @@
-"""Parts: the documents of one partition on a worker, checked and grouped by query."""
+"""Documents on a Dask worker, checked and grouped by query."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from marginrank.fit.inputs import check_propensity
 
 @dataclass
 class Part:
-    """The documents of one partition of whole queries; `data` is None if it is empty."""
+    """The documents of one partition, which has whole queries; `data` is None if it is empty."""
 
     number: int
     data: RankingData | None
@@ -25,7 +25,7 @@ class Part:
 
 
 class PartFacts(NamedTuple):
-    """Counts of a part, and descriptions of its types for messages; sent to the client."""
+    """Counts and data types of one partition, sent to the client to compare and report."""
 
     number: int
     n_documents: int
@@ -39,7 +39,7 @@ class PartFacts(NamedTuple):
 
 @in_partition
 def make_part(number: int, chunk: Chunk) -> Part:
-    """Task: check the documents of a chunk and group them by query."""
+    """Dask task: check the documents of a partition and group them by query."""
     if chunk.n_rows == 0:
         return Part(number, None)
     data = RankingData(chunk.X, chunk.y, chunk.qid, sample_weight=chunk.sample_weight, n_jobs=1)
@@ -53,7 +53,7 @@ def make_part(number: int, chunk: Chunk) -> Part:
 
 
 def facts_of(part: Part) -> PartFacts:
-    """Task: return the counts and the types of a part."""
+    """Dask task: return the counts and the data types of a partition."""
     data = part.data
     if data is None:
         return PartFacts(part.number, 0, 0, 0, 0, 0, "", "")
@@ -82,9 +82,10 @@ def _kind_of_ids(ids: NDArray[Any]) -> str:
 
 
 def check_alike(facts: list[PartFacts]) -> list[PartFacts]:
-    """Return the PartFacts of the non-empty parts; raise ValueError if their types differ.
+    """Raise ValueError if the partitions of a Dask collection differ in their data types.
 
-    The types are the number and type of features, and the type of query ids.
+    Compared are the number and type of features and the type of query ids. Return the facts of the
+    non-empty partitions.
     """
     filled = [fact for fact in facts if fact.n_documents]
     if not filled:
@@ -105,7 +106,7 @@ def check_alike(facts: list[PartFacts]) -> list[PartFacts]:
 
 
 def size_of_data(data: RankingData) -> int:
-    """Return the bytes of memory of `data`, for Dask's ``sizeof``."""
+    """Return the memory that a RankingData uses in bytes, so that Dask can account for it."""
     queries = data.queries
     own = [data.y, queries.rows, queries.level, queries.offsets, data.sample_weight]
     return sum(array.nbytes for array in [*_arrays_of(data.X), *own] if array is not None)

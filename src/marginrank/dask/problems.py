@@ -1,7 +1,7 @@
-"""Problems: the documents, pairs, pair weights and kernels of each part, on a worker.
+"""The data of a fit on a Dask worker: documents, pairs, pair weights and loss.
 
-Native objects cannot be pickled: after Dask has moved or spilled the results of a task, native
-objects are built again from arrays.
+Compiled objects cannot be pickled. When Dask moves data to another worker or to disk, they are left
+out and built again on first use.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ LOSSES_KEPT = 2  # losses with cached native pairs: solvers alternate between at
 
 
 class MovableState:
-    """Data for Hessian products that only have their scores pickled, and are rebuilt from them."""
+    """Cached data for Hessian products, pickled as a score vector and computed again from it."""
 
     def __init__(self, scores: Scores, point: State | None = None) -> None:
         self.scores = aligned(scores)
@@ -48,7 +48,7 @@ class MovableState:
 
 
 class MovableLoss(NativeLoss):
-    """A native loss whose data for Hessian products (states) can be pickled."""
+    """A compiled loss on pairs whose cached data for Hessian products can be pickled."""
 
     def point(self, state: State | None) -> Any:
         return None if state is None else cast(MovableState, state).point(self)
@@ -60,7 +60,10 @@ class MovableLoss(NativeLoss):
 
 @dataclass
 class Problem:
-    """The documents of a part, its pairs and its loss, with the design and losses made of them."""
+    """The documents of some queries, their pairs and the loss, on a Dask worker.
+
+    The objects for products with X and the loss are built on first use.
+    """
 
     data: RankingData
     pairs: PairSet
@@ -96,13 +99,13 @@ class Problem:
         return found
 
     def __reduce__(self) -> Any:
-        """Pickle without native objects."""
+        """Pickle without compiled objects."""
         pairs = replace(self.pairs)  # a copy without cached native pairs
         return Problem, (self.data, pairs, self.loss, self.columns, self.threads, self.device)
 
 
 class PairFacts(NamedTuple):
-    """Numbers and total weights of the pairs of a part; sent to the client."""
+    """Numbers and total weights of the pairs on one part of the data; sent to the client."""
 
     n_pairs: int
     n_active_documents: int
@@ -114,9 +117,9 @@ class PairFacts(NamedTuple):
 def make_problems(
     parts: Sequence[Part], parameters: Parameters | SparseParameters, labels: Any
 ) -> list[Problem]:
-    """Task: choose the pairs of each part; return one problem per part of a bundle.
+    """Dask task: choose the pairs of the documents in `parts`, one result per part.
 
-    Weights do not include C and the normalization yet, which depend on totals over all parts.
+    Weights do not include C and the normalization yet: these depend on totals over the cluster.
     """
     problems = []
     for part in parts:
@@ -137,7 +140,7 @@ def make_problems(
 
 
 def facts_of_pairs(problems: Sequence[Problem]) -> list[PairFacts]:
-    """Task: return the numbers and total weights of the pairs of each part of a bundle."""
+    """Dask task: return the numbers and total weights of the pairs in each of `problems`."""
     return [
         PairFacts(
             problem.pairs.n_pairs,
@@ -153,10 +156,10 @@ def facts_of_pairs(problems: Sequence[Problem]) -> list[PairFacts]:
 def weigh_problems(
     problems: Sequence[Problem], factor: float, averaged: bool, n_tasks: int
 ) -> list[Problem]:
-    """Task: return the problems of a bundle with C and the normalization in their weights.
+    """Dask task: multiply the query weights of each problem by `factor`; return new problems.
 
-    Query weights are multiplied by `factor`. With `averaged`, the loss of a query is the mean over
-    its pairs. Each problem gets 1 / `n_tasks` of the threads of the worker.
+    The factor includes C and the normalization. With `averaged`, the loss of a query is the mean
+    over its pairs. Each of the `n_tasks` tasks on a worker gets an equal share of its threads.
     """
     threads = max(get_worker().state.nthreads // n_tasks, 1)
     weighed = []
@@ -168,7 +171,7 @@ def weigh_problems(
 
 
 def restrict_problems(problems: Sequence[Problem], columns: Integers) -> list[Problem]:
-    """Task: return the problems of a bundle with only the given columns of X."""
+    """Dask task: return the problems with only the given columns of X."""
     return [Problem(p.data, p.pairs, p.loss, columns, p.threads, p.device) for p in problems]
 
 

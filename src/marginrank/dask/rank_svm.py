@@ -42,7 +42,7 @@ class DaskRanker(BatchRanker):
         return self._local.from_linear_model(self.to_linear_model())
 
     def to_linear_model(self) -> LinearModel:
-        """Return the fitted model as a LinearModel, the record that model files store."""
+        """Return the fitted model as a LinearModel, the object that model files store."""
         return replace(super().to_linear_model(), estimator=self._local.__name__)
 
     def _fit_on_cluster(self, X: Any, columns: dict[str, Any], client: Any, partitions: str) -> Any:

@@ -1,4 +1,4 @@
-"""Scores and metrics on a Dask cluster; scores stay on the workers."""
+"""Scores of documents and ranking metrics on a Dask cluster; scores stay on the workers."""
 
 from typing import Any
 
@@ -86,7 +86,7 @@ def metric(
 
 
 def score_rows(X: Any, coef: Floats) -> Floats:
-    """Return the scores Xw of the rows of X for the weights `coef`; X may have no rows."""
+    """Return the scores Xw of the rows of X for the weights w = `coef`; X may be empty."""
     if X.shape[0] == 0:
         return np.zeros(0)
     checked = check_features(X)
@@ -98,7 +98,7 @@ def score_rows(X: Any, coef: Floats) -> Floats:
 
 
 def score_frame(frame: Any, coef: Floats, features: list[str] | None) -> Any:
-    """Return the scores Xw of a partition of a dataframe, as a series with the same index."""
+    """Return the scores Xw for a partition of a dataframe, as a series with the same index."""
     from pandas import Series
 
     X = frame if features is None else frame[features]
@@ -106,14 +106,14 @@ def score_frame(frame: Any, coef: Floats, features: list[str] | None) -> Any:
 
 
 def score_store(path: str, first: int, last: int, coef: Floats) -> Floats:
-    """Return the scores Xw of the rows from `first` to `last` − 1 of the store at `path`."""
+    """Return the scores Xw for the rows `first` to `last` − 1 of the on-disk store at `path`."""
     return score_rows(read_rows(open_stored(path, verify=False).X, first, last), coef)
 
 
 def mean_over_parts(client: Client, loaded: LoadedParts, metric: Metric, coef: Any) -> float:
-    """Compute a metric of all parts: its mean over all queries, or over all pairs.
+    """Return a ranking metric for documents on a Dask cluster: a mean over queries or pairs.
 
-    `coef` are the weights of the features; None if the only feature is the score.
+    `coef` are the weights of the features. With None, the only feature is used as the score.
     """
     futures = map_tasks(client, _sum_of_part, loaded.parts, metric=metric, coef=coef)
     total, weight = np.sum(fetch(client, futures), axis=0)
@@ -121,7 +121,7 @@ def mean_over_parts(client: Client, loaded: LoadedParts, metric: Metric, coef: A
 
 
 def _sum_of_part(part: Part, metric: Metric, coef: Any) -> tuple[float, float]:
-    """Task: return the sum of a metric over the queries (or pairs) of a part, and their number."""
+    """Dask task: return the sum of a metric over queries (or pairs) of a part, and their number."""
     function, options = split_options(metric)
     if function is pairwise_accuracy:  # the only mean over pairs, not over queries
         y, scores, given = _arguments(part, coef)
