@@ -1,8 +1,8 @@
-"""Ranking metrics, computed query by query.
+"""Ranking metrics such as NDCG, computed query by query.
 
-Each is called as ``metric(y, scores, qid=…, per_query=False)`` and returns the mean over queries,
-or with ``per_query=True`` one value per query, in order of first appearance. If the metric is not
-defined for a query, its value is nan, which the mean ignores.
+Every metric is a function ``metric(y, scores, qid=…, per_query=False)``. It returns the mean over
+queries, or with ``per_query=True`` one value per query, in order of first appearance. If the metric
+is not defined for a query, its value is nan, which the mean ignores.
 """
 
 from marginrank.metrics.binary_relevance import (

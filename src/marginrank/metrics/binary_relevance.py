@@ -1,4 +1,4 @@
-"""Metrics of binary relevance: each document is relevant or not."""
+"""Metrics of binary relevance, such as average precision: a document is relevant or it is not."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from marginrank.metrics.ranking import Ranking
 def average_precision(ranking: Ranking, *, k: int | None = None, threshold: float = 0.0) -> Floats:
     """Return the average precision; its mean over queries is MAP.
 
-    AP = (1 / R) · Σ over relevant documents of rank r ≤ k of (relevant documents up to r) / r, with
-    R the number of relevant documents of the query, above and below k. As in LETOR, trec_eval
-    (``map``, ``map_cut``) and ranx. scikit-learn's ``average_precision_score`` is the same for one
-    query without ties; it treats tied documents as one step.
+    AP@k is the sum of the precision P@r over the ranks r ≤ k of relevant documents, divided by the
+    number of all relevant documents of the query, at any rank. LETOR, trec_eval (``map``,
+    ``map_cut``) and ranx define it in this way. scikit-learn's ``average_precision_score`` is the
+    same for one query without ties; it treats tied documents as one step.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def average_precision(ranking: Ranking, *, k: int | None = None, threshold: floa
         (McSherry and Najork, 2008).
     no_relevant : {0.0, 1.0, "skip"}, default=0.0
         Value of a query without a relevant document, where the metric is 0 / 0. "skip" makes it nan
-        and excludes it from the mean. A query of one relevant document has AP 1.
+        and excludes it from the mean.
 
     Returns
     -------
@@ -54,7 +54,7 @@ def average_precision(ranking: Ranking, *, k: int | None = None, threshold: floa
 def reciprocal_rank(ranking: Ranking, *, k: int | None = None, threshold: float = 0.0) -> Floats:
     """Return 1 / r for the rank r of the first relevant document, 0 if r > k; the mean is MRR.
 
-    As in trec_eval (``recip_rank``), ranx, and MS MARCO's MRR@10 with k = 10.
+    trec_eval (``recip_rank``) and ranx define it in this way; with k = 10 it is MS MARCO's MRR@10.
 
     Parameters
     ----------
@@ -123,7 +123,8 @@ def precision(ranking: Ranking, *, k: int | None = None, threshold: float = 0.0)
 def recall(ranking: Ranking, *, k: int | None = None, threshold: float = 0.0) -> Floats:
     """Return the recall, R@k = (relevant documents of rank ≤ k) / (relevant documents).
 
-    As in trec_eval and ranx. Without k it is 1 if all relevant documents were retrieved.
+    trec_eval and ranx define it in this way. Without k, all relevant documents count, unless a
+    run (:func:`evaluate_run`) did not retrieve them.
 
     Parameters
     ----------
@@ -150,8 +151,8 @@ def recall(ranking: Ranking, *, k: int | None = None, threshold: float = 0.0) ->
 def auc(ranking: Ranking, *, threshold: float = 0.0) -> Floats:
     """Return the area under the ROC curve of each query, or the mean.
 
-    AUC is the share of the pairs of a relevant and another document that the scores put in order;
-    tied scores count half. For one query it is scikit-learn's ``roc_auc_score``.
+    AUC is the share of pairs (relevant document, irrelevant document) in which the relevant one has
+    the higher score; tied scores count half. For one query it is scikit-learn's ``roc_auc_score``.
 
     Parameters
     ----------
@@ -216,7 +217,7 @@ def _chances(ranking: Ranking, relevant: Floats, *, average_ties: bool) -> tuple
 def _chance_of_first(ranking: Ranking, relevant: Floats) -> Floats:
     """Return the probability that each rank has the first relevant document; ties are random."""
     # In a group of n tied documents, r of them relevant, a position with i others above it in the
-    # group is relevant with chance r/(n − i) if none of those is.
+    # group is relevant with chance r/(n − i) if these i documents are all irrelevant.
     groups = ranking.ties
     left = groups.repeat(groups.sizes) - groups.position
     hit = np.minimum(groups.repeat(groups.total(relevant)) / left, 1.0)

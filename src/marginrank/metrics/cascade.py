@@ -1,4 +1,4 @@
-"""Expected reciprocal rank (ERR): a user reads down the ranking and stops when satisfied."""
+"""Expected reciprocal rank (ERR), a metric of a user who reads from the top until satisfied."""
 
 from __future__ import annotations
 
@@ -10,16 +10,22 @@ from marginrank.metrics.options import check_cutoff, check_real, ranking_metric
 from marginrank.metrics.ranking import Ranking
 
 LARGE = 500  # larger groups of ties are computed one by one
-NEGLIGIBLE = 40.0  # positions that a reader reaches with a chance below exp(−40) are ignored
+# Positions that a reader reaches with a probability below exp(−40) ≈ 4e-18 are ignored, because they
+# are below the rounding error of the sum.
+NEGLIGIBLE = 40.0
 
 
 @ranking_metric()
 def err(ranking: Ranking, *, k: int | None = None, max_label: float | None = None) -> Floats:
     """Return the expected reciprocal rank, ERR.
 
-    ERR@k = Σ_{r ≤ k} (1/r) · R_r · Π_{i < r} (1 − R_i) with R = (2^y − 1) / 2^max_label, the chance
-    that a document satisfies a reader who goes down the ranking. As in Yahoo LTRC and, with
-    ``max_label=4``, TREC's gdeval.
+    A user reads the ranking from the top and stops at the first satisfying document; ERR is the
+    expectation of 1 / rank of that document. The document at rank r, with label y_r, satisfies the
+    user with probability R_r = (2^y_r − 1) / 2^max_label, so
+
+        ERR@k = Σ_{r ≤ k} (1/r) · R_r · Π_{i < r} (1 − R_i).
+
+    The Yahoo LTRC challenge and, with ``max_label=4``, TREC's gdeval define it in this way.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Significance of the difference between two rankings."""
+"""Comparison of two rankings by a metric, with confidence interval and significance tests."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from marginrank._utils.types import Floats
 from marginrank.data.queries import group_rows
 from marginrank.metrics.names import Metric, get_metric, metric_name, order_free
 
-CHUNK = 1 << 22  # number of random signs drawn at a time
+CHUNK = 1 << 22  # number of random signs drawn at a time; each takes a byte
 
 
 @dataclass(frozen=True, repr=False)
 class Comparison(ResultTable):
-    """Two rankings of the same documents, compared query by query.
+    """Result of :func:`compare`: the difference of two rankings, with interval and p-values.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Comparison(ResultTable):
 
     See Also
     --------
-    compare : Makes it, with an example.
+    compare : Compute a Comparison from two score vectors; has an example.
     """
 
     metric: str
@@ -82,7 +82,7 @@ def compare(
     random_state: Any = 0,
     **options: Any,
 ) -> Comparison:
-    """Compare two score vectors by a metric, query by query.
+    """Compare two score vectors of the same documents by a metric, query by query.
 
     The paired t-test assumes that the mean difference over queries is normally distributed. The
     randomization test (Smucker et al., 2007) assumes only that, if both are equally good, their
@@ -110,7 +110,7 @@ def compare(
     Returns
     -------
     Comparison
-        A positive difference is in favor of `scores_a`.
+        Its `difference` is positive if `scores_a` is better.
 
     References
     ----------
@@ -161,7 +161,10 @@ def compare_values(
     confidence: float = 0.95,
     random_state: Any = 0,
 ) -> Comparison:
-    """Compare two rankings, given their metric values for at least two queries."""
+    """Compare two rankings by their metric values `a` and `b`, one value per query each.
+
+    At least two queries are required; values must not be nan.
+    """
     p, interval = _t_test(a - b, confidence)
     return Comparison(
         metric=metric,
@@ -188,14 +191,14 @@ def _t_test(difference: Floats, confidence: float) -> tuple[float, tuple[float, 
 
 
 def half_interval(values: Floats, confidence: float = 0.95) -> float:
-    """Return half the length of the confidence interval of the mean, from Student's t."""
+    """Return half the width of Student's t confidence interval of the mean of `values`."""
     from scipy.special import stdtrit
 
     return float(stdtrit(values.size - 1, (1 + confidence) / 2)) * standard_error(values)
 
 
 def standard_error(values: Floats) -> float:
-    """Return the standard error of the mean of two or more values."""
+    """Return the standard error of the mean of `values`, at least two numbers."""
     return float(np.std(values, ddof=1) / np.sqrt(values.size))
 
 
@@ -209,7 +212,7 @@ def _randomization_test(difference: Floats, n_resamples: int, random_state: Any)
     total, far = abs(d.sum()), 0
     for flipped in signs:
         sums = d.sum() - 2 * (flipped.astype(np.float64) @ d)
-        # Sums that differ by rounding are equal.
+        # The tolerance counts sums as equal that differ by rounding errors only.
         far += int(np.sum(np.abs(sums) >= total * (1 - 1e-12)))
     return far / 2**d.size if exact else (far + 1) / (n_resamples + 1)
 

@@ -1,4 +1,4 @@
-"""Discounted cumulative gain, and metrics derived from it."""
+"""Discounted cumulative gain (DCG), NDCG, and LETOR's mean NDCG."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def ndcg(
         (McSherry and Najork, 2008). "order" is too optimistic if the input is sorted by label.
     no_relevant : {0.0, 1.0, "skip"}, default=0.0
         Value of a query in which no label is above 0, where NDCG is 0 / 0. "skip" makes it nan and
-        excludes it from the mean. A query of one relevant document has NDCG 1.
+        excludes it from the mean.
     per_query : bool, default=False
         Return one value per query, in order of first appearance, instead of their mean.
     n_jobs : int, optional
@@ -121,7 +121,7 @@ def ndcg(
 
 @ranking_metric()
 def letor_mean_ndcg(ranking: Ranking) -> Floats:
-    """Return LETOR's mean NDCG: the mean of NDCG@m over m = 1 … number of documents of the query.
+    """Return LETOR's mean NDCG: for a query of n documents, the mean of NDCG@m over m = 1 … n.
 
     It is the "MeanNDCG" of LETOR's script and the "mean NDCG" of LIBLINEAR-ranksvm: exponential
     gain, LETOR discount, and by default tied scores in input order; see :func:`ndcg`.
@@ -152,7 +152,11 @@ def letor_mean_ndcg(ranking: Ranking) -> Floats:
 
 
 def gains(ranking: Ranking, kind: str) -> Floats:
-    """Return the gain of each document, 2^y − 1 or y, in the order of ``ranking.labels``."""
+    """Return the DCG gain of each document: 2^y − 1 (`kind` "exponential") or y ("linear").
+
+    Documents are in the order of ``ranking.labels``, grouped by query. Raise ValueError for labels
+    y that are negative or too large.
+    """
     check_choice("gain", kind, ("exponential", "linear"))
     is_exponential = kind == "exponential"
     y = ranking.labels
@@ -176,7 +180,7 @@ def gains(ranking: Ranking, kind: str) -> Floats:
 
 
 def found_gains(ranking: Ranking, gain_of: Floats) -> Floats:
-    """Return the gain at each rank; a document that was not retrieved has gain 0."""
+    """Return the DCG gain at each rank of a ranking; 0 if that document was not retrieved."""
     return ranking.expected(gain_of) * ranking.retrieved
 
 
@@ -185,7 +189,10 @@ def _name_label(ranking: Ranking, position: np.intp) -> str:
 
 
 def discounts(ranking: Ranking, kind: str, k: int | None) -> Floats:
-    """Return the discount of each rank, 0 beyond k, in the order of ``ranking.rank``."""
+    """Return the DCG discount at each rank of a ranking; 0 at ranks beyond the cut-off `k`.
+
+    The ranks 1, 2, … of all queries are concatenated.
+    """
     check_choice("discount", kind, ("standard", "letor"))
     longest = int(ranking.sizes.max(initial=0))
     top = longest if k is None else min(k, longest)

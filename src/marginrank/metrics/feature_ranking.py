@@ -1,4 +1,4 @@
-"""Ranking of features by the metric of each feature's values used as scores."""
+"""Ranking of features by how well each feature alone ranks the documents."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ from marginrank.metrics import get_metric, pairwise_accuracy
 from marginrank.metrics.names import METRICS, Metric, metric_name, order_free, split_options
 from marginrank.metrics.options import ROUNDING, exceeds
 
-N_BLOCKS = 16  # number of blocks of sparse columns; each takes one pass over the entries
+# Number of blocks of columns of a sparse X. Each block is a copy of about 1/16 of the entries, and
+# takes one pass over all entries: more blocks would save memory but cost time.
+N_BLOCKS = 16
 SAMPLE = 1 << 16  # number of sampled entries that determine the blocks
 FEATURE_BYTES = 160  # approximate bytes of a feature's name and results
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FeatureRanking(ResultTable):
-    """The metric of each feature of a data set, used as the score of documents.
+    """Result of :func:`rank_features`: the metric of each feature used as the score of documents.
 
     Attributes
     ----------
@@ -87,10 +89,12 @@ def rank_features(
     feature_names: Sequence[str] | None = None,
     n_jobs: int | None = None,
 ) -> FeatureRanking:
-    """Rank features by a metric of each one used as the score: metric(y, x_j) or metric(y, −x_j).
+    """Rank features by how well each one alone ranks the documents, in terms of a metric.
 
-    Lai et al. (2013, Fig. 1) find that a few strong features can do most of a ranking's work; this
-    shows which. It takes O(n_features · l log l) time for l documents.
+    Feature j is used as the score of the documents, in both directions: metric(y, x_j) and
+    metric(y, −x_j). Lai et al. (2013, Fig. 1) find that a few strong features can do most of a
+    ranking's work; this function shows which. It takes O(n_features · l log l) time for l
+    documents.
 
     Parameters
     ----------
@@ -157,7 +161,10 @@ def rank_features(
 
 
 def best_first(values: Floats) -> Integers:
-    """Sort columns by descending value, nan last; values equal up to rounding keep their order."""
+    """Return column indices sorted by descending value, nan last.
+
+    Values that are equal up to rounding errors keep the order of the columns.
+    """
     step = ROUNDING * np.fmax.reduce(np.abs(values), initial=0.0)
     return np.argsort(-np.round(values / step) if step > 0 else -values, kind="stable")
 

@@ -1,4 +1,4 @@
-"""Metrics by name."""
+"""Metrics by name, such as "ndcg@10", and the names of metrics with options."""
 
 import difflib
 import inspect
@@ -39,7 +39,7 @@ ALIASES = {"map": "average_precision", "mrr": "reciprocal_rank", "p": "precision
 
 
 def get_metric(metric: str | Metric, **options: Any) -> Metric:
-    """Return a metric as a function with its options set; `metric` is a name or a function.
+    """Return a ranking metric as a callable, given its name or a function, with options set.
 
     Parameters
     ----------
@@ -79,10 +79,11 @@ def get_metric(metric: str | Metric, **options: Any) -> Metric:
 
 
 def order_free(metric: Metric) -> Metric:
-    """Return a metric with ``ties="average"``, unless it has no such option or `ties` is given.
+    """Return `metric` with ``ties="average"``, unless it has no such option or sets it already.
 
-    Selections must not depend on the order of the rows: on data sorted by label, ties in input
-    order make a model that ties all documents look perfect.
+    A score that selects a model must not depend on the order of the rows: if rows are sorted by
+    label and ties stay in input order, a model that gives all documents the same score looks
+    perfect.
     """
     function, options = split_options(metric)
     if function not in METRICS.values() or "ties" in options:
@@ -92,7 +93,7 @@ def order_free(metric: Metric) -> Metric:
 
 
 def split_options(metric: Metric) -> tuple[Metric, dict[str, Any]]:
-    """Return the metric function inside nested partials, and the options that they set."""
+    """Return the metric function inside nested ``functools.partial`` objects, and its options."""
     if isinstance(metric, partial):
         function, options = split_options(metric.func)
         return function, {**options, **metric.keywords}
@@ -124,7 +125,7 @@ def _check_options(metric: Metric, options: dict[str, Any]) -> None:
 
 
 def metric_name(metric: Metric) -> str:
-    """Return the name of a metric with its options: "ndcg@10", "ndcg@10(gain='linear')"."""
+    """Return the name of a metric with its options, as in "ndcg@10(gain='linear')"."""
     if not isinstance(metric, partial):
         return getattr(metric, "__name__", repr(metric))
     options = dict(metric.keywords)

@@ -1,4 +1,4 @@
-"""Arguments that all metrics share, and the mean of a metric's values over queries."""
+"""Arguments that all metrics share, their checks, and the mean of a metric over queries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROUNDING = 1e-12  # relative rounding error that the order of the rows may cause
 
 
 class RankingMetric(Protocol):
-    """Type of a metric; `options` are specific to each metric."""
+    """Protocol of ranking metrics; `options` stands for the options of the specific metric."""
 
     __name__: str
 
@@ -37,27 +37,31 @@ class RankingMetric(Protocol):
         n_jobs: int | None = None,
         **options: Any,
     ) -> Value:
-        """Return the mean over queries, or with `per_query` one value per query."""
+        """Return the metric as the mean over queries, or with `per_query` one value per query."""
 
     def of_retrieved(
         self, y: ArrayLike, scores: ArrayLike, qid: ArrayLike, retrieved: Booleans, **options: Any
     ) -> Floats:
-        """Return one value per query of a run; only the `retrieved` documents have ranks."""
+        """Return the metric of each query of a run, in which only `retrieved` documents have ranks.
+
+        The other documents of `y` are judged documents that the run did not retrieve.
+        """
 
 
 def ranking_metric(
     *, conventions: bool = True, ordinal: bool = False
 ) -> Callable[[Callable[..., Floats]], RankingMetric]:
-    """Make a metric from a function of a Ranking that returns one value per query.
+    """Make a decorator that turns a function with one value per query into a metric.
 
-    The function returns nan for a query in which it is not defined. The metric takes data,
-    `per_query` and `n_jobs` in addition to the options of the function.
+    The decorated function takes a :class:`~marginrank.metrics.ranking.Ranking` and options. It
+    returns nan for a query in which the metric is not defined. The metric takes labels, scores,
+    queries, `per_query` and `n_jobs` instead of the Ranking.
 
     Parameters
     ----------
     conventions : bool
-        Whether the metric also takes ``ties``, which the function sees as `ranking.average_ties`,
-        and ``no_relevant``, which replaces nan.
+        Whether the metric also takes ``ties``, which the function reads as
+        ``ranking.average_ties``, and ``no_relevant``, the value that replaces nan.
     ordinal : bool
         Whether only the order of the labels matters.
     """
@@ -111,7 +115,10 @@ def _conventions(*, ties: str = "order", no_relevant: float | str = 0.0) -> None
 
 
 def check_cutoff(k: Any) -> int | None:
-    """Return the cut-off k, None for all documents; raise an error if it is invalid."""
+    """Return the cut-off k of a metric as an int, or None for no cut-off.
+
+    Raise ValueError if it is not a positive integer.
+    """
     if k is None:
         return None
     if isinstance(k, bool) or not isinstance(k, numbers.Integral) or k < 1:
@@ -120,26 +127,29 @@ def check_cutoff(k: Any) -> int | None:
 
 
 def check_real(name: str, value: Any) -> float:
-    """Return `value` as a finite float."""
+    """Return `value` as a float; raise ValueError unless it is a finite number."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not isfinite(value):
         raise ValueError(f"{name}={value!r} must be a finite number.")
     return float(value)
 
 
 def exceeds(value: Any, other: Any) -> Any:
-    """Whether `value` is higher than `other` by more than rounding errors."""
+    """Return whether `value` is higher than `other` by more than rounding errors."""
     return value - other > ROUNDING * np.abs(value)
 
 
 def ratio(part: Floats, whole: Floats) -> Floats:
-    """Return part / whole, nan where the whole is 0."""
+    """Return the elementwise ratio part / whole, with nan where `whole` is 0."""
     result = np.full(whole.shape, np.nan)
     np.divide(part, whole, out=result, where=whole > 0)
     return result
 
 
 def average(values: Floats, per_query: bool) -> Value:
-    """Return the values if `per_query`, else their mean without nan."""
+    """Return the mean of a metric's values over queries, ignoring nan.
+
+    With `per_query`, return `values` unchanged.
+    """
     if per_query:
         return values
     defined = values[~np.isnan(values)]

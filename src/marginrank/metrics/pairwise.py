@@ -1,4 +1,4 @@
-"""Metrics on pairs of documents."""
+"""Metrics on pairs of documents: pairwise accuracy and Kendall's tau."""
 
 from __future__ import annotations
 
@@ -114,9 +114,10 @@ def pairs_in_order(
     ties: str = "wrong",
     n_jobs: int | None = None,
 ) -> tuple[Floats, Floats]:
-    """Return, for each query, the weight of the pairs in order and the weight of all pairs.
+    """Return two arrays per query: the weight of pairs in the right order, and of all pairs.
 
-    The ratio of their sums is :func:`pairwise_accuracy`.
+    Pairs are of documents with different labels. The sum of the first array over the sum of the
+    second is :func:`pairwise_accuracy`.
     """
     ranking = Ranking.of(y, scores, qid, None, n_jobs, ordinal=True)
     return _weigh_pairs(ranking, sample_weight, ties)
@@ -155,7 +156,12 @@ class _Pairs:
         self.total = self._pair_set.weight_by_query
 
     def weight_apart(self, n_groups: int) -> Floats:
-        """Return, per query, the weight of ordered pairs at least `n_groups` tie groups apart."""
+        """Return, per query, the weight of pairs in the right order that are far enough apart.
+
+        A tie group is a set of documents with equal scores. The two documents of a pair must be at
+        least `n_groups` groups apart: with 1 their scores differ, with 0 pairs with equal scores
+        count too.
+        """
         # The kernel gets the index of the tie group instead of the score of a document: documents
         # are sorted by it already, and scores of very different magnitude stay distinct.
         number = self._ties.repeat(np.arange(float(self._ties.sizes.size)))

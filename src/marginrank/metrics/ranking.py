@@ -1,4 +1,4 @@
-"""Documents grouped by query and ranked by their scores: the input of every metric."""
+"""Documents grouped by query and ranked by their scores: the input of every metric function."""
 
 from dataclasses import dataclass
 from typing import TypeVar
@@ -18,9 +18,9 @@ Scalar = TypeVar("Scalar", np.float64, np.int64, np.int32)
 
 @dataclass(frozen=True)
 class Judgments:
-    """Labels grouped by query, checked once for all rankings of the same documents.
+    """Validated labels, grouped by query, to evaluate several rankings of the same documents.
 
-    Every metric takes them as `y`.
+    Pass it to a metric as `y`: labels and queries are then checked only once.
     """
 
     labels: Floats
@@ -38,7 +38,11 @@ class Judgments:
         n: int,
         ordinal: bool = False,
     ) -> "Judgments":
-        """Return the labels of n documents; with `ordinal`, large integers may become ranks."""
+        """Validate the labels `y` of n documents, and group them by query.
+
+        With `ordinal`, only the order of labels matters: integers too large for a float are
+        replaced by their ranks.
+        """
         label = "one label per document"
         labels = check_labels(y, n) if ordinal else check_vector(y, "y", n, label)
         if n == 0:
@@ -49,17 +53,17 @@ class Judgments:
 
     @cached_property
     def queries(self) -> Queries:
-        """The queries with the levels of their labels."""
+        """The queries, with the labels of each query as dense ranks 0, 1, …."""
         return Queries.from_labels(self.labels, self.documents.offsets, None, self.threads)
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Labels and scores by query, and the order of the scores.
+    """Labels and scores of documents grouped by query, and the ranking by descending score.
 
-    `labels` and `scores` are grouped by query, in input order within a query. `rank` and
-    `best_first` sort each query by descending score; ties keep their input order. Documents that
-    were not retrieved come last. They count in the ideal ranking, but not at their rank.
+    `labels` and `scores` are in input order within a query. `rank` and `best_first` sort each query
+    by descending score, with ties in input order. Documents that a run did not retrieve come last:
+    their labels count in the ideal ranking of NDCG, but they have no gain at their rank.
     """
 
     judgments: Judgments
@@ -80,10 +84,11 @@ class Ranking:
         average_ties: bool = False,
         retrieved: Booleans | None = None,
     ) -> "Ranking":
-        """Rank the documents of each query by score; `ordinal` lets large labels become ranks.
+        """Rank the documents of each query by their scores.
 
-        If `y` are judgments, the other arguments about queries and labels are not used. `retrieved`
-        is a mask of the documents that have a rank; all by default.
+        If `y` is a Judgments, the other arguments about labels and queries are ignored. With
+        `ordinal`, only the order of labels matters. `retrieved` is a mask of the documents that a
+        run retrieved; all by default.
         """
         scores = from_device(scores)
         n = np.shape(scores)[0] if np.ndim(scores) else 0
@@ -101,22 +106,22 @@ class Ranking:
 
     @property
     def labels(self) -> Floats:
-        """The labels, grouped by query."""
+        """The labels of all documents, grouped by query."""
         return self.judgments.labels
 
     @property
     def documents(self) -> Documents:
-        """The documents, grouped by query."""
+        """The assignment of documents to queries, as a Documents object."""
         return self.judgments.documents
 
     @property
     def threads(self) -> int:
-        """Number of threads of the kernels."""
+        """Number of threads that compute the ranking."""
         return self.judgments.threads
 
     @property
     def offsets(self) -> Integers:
-        """Offsets of queries: query q has the documents offsets[q] … offsets[q + 1] − 1."""
+        """Offsets of queries: query q consists of documents offsets[q] … offsets[q + 1] − 1."""
         return self.documents.offsets
 
     @cached_property
@@ -126,50 +131,50 @@ class Ranking:
 
     @cached_property
     def order(self) -> Integers:
-        """Permutation that sorts the documents of each query by descending score."""
+        """Indices that rank documents: they sort each query by descending score."""
         return _core.rank_documents(self.scores, self.offsets, self.threads)
 
     @cached_property
     def rank(self) -> Integers:
-        """The ranks 1, 2, … of each query, concatenated."""
+        """The numbers 1, 2, …, n of each query with n documents, concatenated over queries."""
         return np.arange(1, self.labels.size + 1) - self.repeat(self.offsets[:-1])
 
     @cached_property
     def retrieved(self) -> Booleans:
-        """Whether the document at each rank was retrieved, in the order of the scores."""
+        """Whether the document at each rank was retrieved; queries are concatenated."""
         return self.found[self.order]
 
     @cached_property
     def ties(self) -> "TieGroups":
-        """Groups of documents with the same score."""
+        """Groups of documents of a query with equal scores."""
         s = self.best_first(self.scores)
         first = self.rank == 1
         first[1:] |= s[1:] != s[:-1]
         return TieGroups(np.flatnonzero(first), self.labels.size)
 
     def best_first(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
-        """Return the documents' values in the order of the scores."""
+        """Reorder one value per document from grouped order to ranked order, best score first."""
         return values[self.order]
 
     def expected(self, values: Floats) -> Floats:
-        """Return values in the order of the scores, averaged over ties if `average_ties`."""
+        """Return one value per document in ranked order; averaged over ties if `average_ties`."""
         ranked = self.best_first(values)
         return self.ties.mean(ranked) if self.average_ties else ranked
 
     def descending(self, values: Floats) -> Floats:
-        """Return values in descending order in each query, as in an ideal ranking."""
+        """Sort values in descending order within each query, as in the ideal ranking of NDCG."""
         return values[_core.rank_documents(values, self.offsets, self.threads)]
 
     def repeat(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
-        """Repeat values of queries for each of their documents."""
+        """Return an array with one entry per document: the value of the document's query."""
         return np.repeat(values, self.sizes)
 
     def total(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
-        """Return the sum over the documents of each query."""
+        """Sum one value per document over each query."""
         return np.add.reduceat(values, self.offsets[:-1])
 
     def running(self, operation: np.ufunc, values: Floats) -> Floats:
-        """Accumulate values down the ranking of each query, as in ``operation.accumulate``."""
+        """Accumulate values down each query's ranking, as ``operation.accumulate`` does."""
         # Doubling steps: differences of one long cumulative sum would lose the digits of queries
         # with small values.
         result, step = values, 1
@@ -194,12 +199,12 @@ def _check_lengths(y: ArrayLike, n_scores: int) -> None:
 
 
 class TieGroups:
-    """Groups of documents with equal scores, in the order of the ranking.
+    """Groups of documents of one query with equal scores, in ranked order.
 
     Attributes
     ----------
     starts, sizes : ndarray of int64, shape (n_groups,)
-        Position of the first document of each group, and number of its documents.
+        Index of the first document of each group in ranked order; number of its documents.
     """
 
     def __init__(self, starts: Integers, n_documents: int) -> None:
@@ -208,19 +213,22 @@ class TieGroups:
 
     @cached_property
     def position(self) -> Integers:
-        """Position 0, 1, … of each document in its group."""
+        """Position 0, 1, … of each document within its group of equal scores."""
         return np.arange(self.sizes.sum()) - self.repeat(self.starts)
 
     def total(self, values: Floats) -> Floats:
-        """Return the sum over the documents of each group."""
+        """Sum one value per document over each group of documents with equal scores."""
         return np.add.reduceat(values, self.starts)
 
     def repeat(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
-        """Repeat values of groups for each of their documents."""
+        """Return an array with one entry per document: the value of its group of ties."""
         return np.repeat(values, self.sizes)
 
     def mean(self, values: Floats) -> Floats:
-        """Replace each value by the mean of its group: its expectation in a random order."""
+        """Replace the value of each document by the mean over the documents with the same score.
+
+        This is its expectation if ties are put in random order.
+        """
         return self.repeat(self.total(values) / self.sizes)
 
 
@@ -231,7 +239,7 @@ def ranks(
     group: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> Integers:
-    """Return the rank of each document in its query, 1 for the best; ties in the order of rows.
+    """Return the rank of each document in its query, 1 for the highest score; ties in row order.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Metrics of runs: retrieved documents, evaluated with relevance judgments (qrels)."""
+"""Metrics of runs (the documents retrieved for each query), with relevance judgments (qrels)."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ from marginrank.metrics.options import RankingMetric
 
 JUDGED = "judged"  # share of the first k documents that are judged, as in judged@10
 DEFAULT_METRICS = ("ndcg@10", "average_precision", "reciprocal_rank", "recall@100", "judged@10")
-# Metrics with bounds: those divided by an ideal value, and those that are not.
+# Metrics whose means have bounds for unjudged documents. SHARES are divided by their value for an
+# ideal ranking, which unjudged documents change, too.
 SHARES = (ndcg, average_precision, recall)
 BOUNDED = (*SHARES, precision, reciprocal_rank, err)
 
 
 @dataclass(frozen=True, repr=False)
 class RunEvaluation(ResultTable):
-    """Metrics of a run: values per query, means, and bounds of the means for unjudged documents.
+    """Result of :func:`evaluate_run`: values per query, means, and bounds for unjudged documents.
 
     Attributes
     ----------
@@ -55,7 +56,7 @@ class RunEvaluation(ResultTable):
 
     @property
     def means(self) -> dict[str, float]:
-        """Mean of each metric over the queries that have a value."""
+        """Mean of each metric over the queries on which it is defined, by metric name."""
         return {name: float(np.nanmean(values)) for name, values in self.per_query.items()}
 
     def _columns(self) -> dict[str, Sequence[Any]]:
@@ -80,7 +81,7 @@ def evaluate_run(
     unjudged: str = "irrelevant",
     gain: str = "linear",
 ) -> RunEvaluation:
-    """Evaluate a run with relevance judgments.
+    """Evaluate a run with relevance judgments (qrels).
 
     The ideal ranking and the number of relevant documents come from all judged documents, retrieved
     or not. Every judged query counts, also one for which nothing was retrieved. Tied scores are
@@ -155,7 +156,7 @@ def compare_runs(
     Returns
     -------
     Comparison
-        A positive difference is in favor of `run_a`.
+        Its `difference` is positive if `run_a` is better.
 
     Examples
     --------
@@ -180,7 +181,10 @@ def compare_runs(
 
 
 def run_metrics(metrics: Sequence[str], gain: str) -> dict[str, Metric | None]:
-    """Return the metrics by name, None for judged@k; raise ValueError for an unknown name."""
+    """Return a dict from metric names to functions, with None for "judged@k".
+
+    `gain` is passed to metrics that have this option. Raise ValueError for an unknown name.
+    """
     check_choice("gain", gain, ("linear", "exponential"))
     chosen: dict[str, Metric | None] = {}
     for name in metrics:
@@ -204,7 +208,7 @@ class _ScoredDocuments(NamedTuple):
 
     @property
     def is_open(self) -> Booleans:
-        """Mask of the documents of the run that have no judgment."""
+        """Mask of documents that the run retrieved and that have no relevance judgment."""
         return self.retrieved & ~self.is_judged
 
 

@@ -1,4 +1,4 @@
-"""Metrics as scikit-learn scorers."""
+"""Scikit-learn scorers that compute ranking metrics."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ NO_QUERIES = (
 
 @dataclass(frozen=True, repr=False)
 class RankingScorer:
-    """A ranking metric as a scikit-learn scorer.
+    """A scikit-learn scorer that computes a ranking metric of an estimator's predictions.
 
     See Also
     --------
-    make_ranking_scorer : Makes it, with an example.
+    make_ranking_scorer : Create a RankingScorer; has an example.
     """
 
     metric: Metric
@@ -45,7 +45,7 @@ class RankingScorer:
         return float(self.metric(y, scores, qid=qid))
 
     def get_metadata_routing(self) -> Any:
-        """Return the request for qid."""
+        """Return scikit-learn's metadata request of the scorer, which asks for `qid`."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
         request = MetadataRequest(owner=self)
@@ -68,12 +68,12 @@ def _predict(estimator: Any, X: Any, qid: ArrayLike | None) -> Any:
 
 
 def metric_of(scoring: str | Metric | RankingScorer) -> Metric:
-    """Return the metric given by a name, a function or a RankingScorer."""
+    """Return the metric of a `scoring` parameter: a name, a function or a RankingScorer."""
     return get_metric(scoring.metric if isinstance(scoring, RankingScorer) else scoring)
 
 
 def make_ranking_scorer(metric: str | Metric = "ndcg", **options: Any) -> RankingScorer:
-    """Make a scikit-learn scorer from a ranking metric.
+    """Make a scikit-learn scorer from a ranking metric such as NDCG.
 
     With metadata routing enabled, the scorer gets the queries of each fold from
     ``cross_validate(…, params={"qid": qid})`` or ``GridSearchCV(…).fit(X, y, qid=qid)``. Split by
