@@ -6,7 +6,7 @@ from typing import Any
 
 
 def categorical_columns(X: Any) -> dict[int, list[Any]]:
-    """Return the categories of each categorical column of a pandas frame, by column number."""
+    """Return {column number: categories} for the categorical columns of a pandas DataFrame X."""
     if not hasattr(X, "isetitem"):
         return {}
     return {
@@ -17,9 +17,9 @@ def categorical_columns(X: Any) -> dict[int, list[Any]]:
 
 
 def text_categories(X: Any) -> dict[int, list[str]]:
-    """Return the categories of categorical columns with text, by column number.
+    """Return {column number: categories} for the categorical columns of X that contain text.
 
-    Categories that are neither all text nor all numbers raise ValueError.
+    Raise ValueError if the categories of a column are neither all text nor all numbers.
     """
     texts = {}
     for k, values in categorical_columns(X).items():
@@ -34,9 +34,11 @@ def text_categories(X: Any) -> dict[int, list[str]]:
 
 
 def with_numbers(X: Any, texts: Mapping[int, Sequence[str]]) -> Any:
-    """Return a pandas frame with categories replaced by numbers; return any other X unchanged.
+    """Convert the categorical columns of a pandas DataFrame to float64.
 
-    Text becomes its position in `texts`, the categories of the fit, or NaN if it is not there.
+    `texts` maps column numbers to the text categories that were seen by `fit`. A text is replaced
+    by its index in that list, or by NaN if it is not in the list. If X is not a DataFrame, it is
+    returned unchanged.
     """
     if not hasattr(X, "isetitem"):
         return X

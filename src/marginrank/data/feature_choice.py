@@ -1,4 +1,4 @@
-"""Column numbers for parameters that select features: categorical_features, monotonic_cst."""
+"""Convert parameters that name features (categorical_features, monotonic_cst) to column numbers."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ FROM_DTYPE = "from_dtype"  # value that selects the categorical columns of a dat
 def chosen_columns(
     parameter: str, chosen: Any, names: Sequence[str] | None, n_features: int
 ) -> list[int]:
-    """Return the column numbers of features given by names, by numbers or by a boolean mask."""
+    """Return the column numbers that a parameter selects by names, numbers or a boolean mask."""
     features = check_listed_features(parameter, chosen)
     if features and isinstance(features[0], bool):
         _check_length(parameter, chosen, len(features), n_features)
@@ -25,9 +25,10 @@ def chosen_columns(
 
 
 def check_listed_features(parameter: str, chosen: Any) -> list[Feature]:
-    """Return the value of a parameter as a list of names and column numbers, or of booleans.
+    """Convert a parameter that selects features to a list of names and numbers, or of booleans.
 
-    Text is split at commas. None and "from_dtype" return an empty list.
+    Raise ParameterError for any other value. Text such as "bm25,age" is split at commas. None and
+    "from_dtype" become an empty list.
     """
     if chosen is None or (isinstance(chosen, str) and chosen == FROM_DTYPE):
         return []
@@ -67,9 +68,10 @@ def _check_length(parameter: str, chosen: Any, length: int, n_features: int) -> 
 def column_of(
     parameter: str, feature: Feature, names: Sequence[str] | None, n_features: int
 ) -> int:
-    """Return the column number (from 0) of a feature given by its number or name.
+    """Return the column number (from 0) of a feature that is given by its number or name.
 
-    Without names, "f39" or "39" is the feature with index 39 in LETOR text, which counts from 1.
+    If features have no names, "f39" and "39" mean column 38, because LETOR text numbers features
+    from 1.
     """
     if isinstance(feature, str):
         if names is not None:
@@ -88,9 +90,10 @@ def column_of(
 
 
 def directions(chosen: Any) -> dict[Feature, int]:
-    """Return the sign of each monotone feature, 1 or −1, by feature name or column number.
+    """Convert `monotonic_cst` to a dict from feature name or column number to 1 or −1.
 
-    `chosen` is a mapping, an array of one sign per feature, or text such as "bm25:+1,age:-1".
+    `chosen` is the value of the parameter: a mapping, an array with one sign per feature, or text
+    such as "bm25:+1,age:-1". Features with sign 0 are omitted.
     """
     try:
         pairs = [(k if isinstance(k, str) else _whole(k), _whole(s)) for k, s in _pairs(chosen)]
@@ -126,7 +129,7 @@ def _pairs(chosen: Any) -> list[tuple[Any, Any]]:
 def signs_of(
     chosen: Any, names: Sequence[str] | None, n_features: int, categorical: Collection[int] = ()
 ) -> dict[int, int]:
-    """Return the sign of each monotone feature, 1 or −1, by column number."""
+    """Convert `monotonic_cst` to a dict from column number to 1 (increasing) or −1 (decreasing)."""
     if not (chosen is None or isinstance(chosen, str | Mapping)):
         _check_length(MONOTONIC, chosen, len(chosen), n_features)
     signs: dict[int, int] = {}

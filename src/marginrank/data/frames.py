@@ -1,6 +1,6 @@
-"""Labels, queries, weights and features from the columns of a data frame.
+"""Conversion of data frames to arrays of features, labels, query ids and weights.
 
-Frames of pandas, polars and pyarrow are recognized without importing these libraries.
+Data frames of pandas, polars and pyarrow are recognized without importing these libraries.
 """
 
 import difflib
@@ -23,7 +23,10 @@ Data = TypeVar("Data")
 
 
 class Table:
-    """Interface to a data frame, with columns by position; one subclass per library."""
+    """Common interface to data frames of pandas, polars and pyarrow; columns are numbered from 0.
+
+    Each library has a subclass.
+    """
 
     def __init__(self, names: Sequence[Any], columns: Sequence[Any], n_rows: int) -> None:
         self.names = list(names)
@@ -35,23 +38,26 @@ class Table:
             self.positions.setdefault(name, []).append(at)
 
     def rows(self, at: int, first: int, last: int) -> NDArray[Any]:
-        """Return the rows from `first` to `last` of a column, unconverted."""
+        """Return column `at`, rows `first` to `last` - 1, as an array with the column's dtype."""
         raise NotImplementedError
 
     def is_null(self, at: int) -> Booleans | None:
-        """Return a mask of the null rows of a column; None if there are none, or nulls are NaN."""
+        """Return a mask of the nulls of column `at`; None if it has no nulls other than NaN."""
         raise NotImplementedError
 
     def type_name(self, at: int) -> str:
-        """Return the library's name for the type of a column."""
+        """Return the name of a column's type in its library, for error messages."""
         return str(self.columns[at].dtype)
 
     def block(self, first: int, last: int) -> NDArray[Any] | None:
-        """Return columns `first` … `last` if they are already stored in row order."""
+        """Return columns `first` to `last` - 1 as a view with contiguous rows, or None.
+
+        None means that the frame does not store these columns as one C-contiguous array.
+        """
         return None
 
     def dtype(self, at: int) -> np.dtype[Any] | None:
-        """Return the dtype of a numeric column; None for other columns."""
+        """Return the NumPy dtype of column `at`, or None if it is not numeric."""
         try:
             empty = self.rows(at, 0, 0)
         except Exception:  # NumPy lacks the type; the error depends on the library
@@ -60,7 +66,7 @@ class Table:
 
 
 class PandasTable(Table):
-    """A pandas DataFrame."""
+    """Interface to a pandas DataFrame."""
 
     def __init__(self, frame: Any) -> None:
         columns = [frame.iloc[:, at] for at in range(frame.shape[1])]
@@ -97,7 +103,7 @@ class PandasTable(Table):
 
 
 class PolarsTable(Table):
-    """A polars DataFrame."""
+    """Interface to a polars DataFrame."""
 
     def __init__(self, frame: Any) -> None:
         super().__init__(frame.columns, frame.get_columns(), frame.height)
@@ -112,7 +118,7 @@ class PolarsTable(Table):
 
 
 class ArrowTable(Table):
-    """A pyarrow Table or RecordBatch."""
+    """Interface to a pyarrow Table or RecordBatch."""
 
     def __init__(self, frame: Any) -> None:
         super().__init__(frame.column_names, frame.columns, frame.num_rows)
@@ -131,7 +137,7 @@ class ArrowTable(Table):
 
 
 def as_table(frame: Any) -> Table:
-    """Return a data frame of pandas, polars or pyarrow as a Table."""
+    """Wrap a data frame of pandas, polars or pyarrow in the common interface `Table`."""
     if hasattr(frame, "collect_schema") and hasattr(frame, "collect"):
         frame = frame.collect()
     if hasattr(frame, "iloc") and hasattr(frame, "columns"):
@@ -155,10 +161,11 @@ def from_frame(
     first_row: int = 0,
     **roles: Any,
 ) -> Data:
-    """Call `make` with the columns of a data frame and return its result.
+    """Return ``make(X, y, qid, …)`` with arrays taken from the columns of a data frame.
 
-    `roles` maps label, qid, sample_weight, query_weight and comments to columns or None; see
-    :meth:`marginrank.RankingData.from_frame`. Messages number rows from `first_row`.
+    `make` is a constructor such as :class:`marginrank.RankingData`. `roles` maps label, qid,
+    sample_weight, query_weight and comments to column names or None. `first_row` is added to the
+    row numbers in error messages, for a frame that is one part of a larger table.
     """
     table = as_table(frame)
     table.first_row = first_row
@@ -187,9 +194,10 @@ def from_frame(
 
 
 def split_columns(frame: Any, names: Mapping[str, str]) -> tuple[Any, dict[str, NDArray[Any]]]:
-    """Return a frame without the named columns, and these columns as arrays by role.
+    """Split a data frame into features and a dict of arrays such as y, qid and sample_weight.
 
-    `names` maps the roles y, qid and so on to columns.
+    `names` maps the keys of the dict (y, qid, …) to column names. These columns are removed from
+    the features.
     """
     table = as_table(frame)
     at = {role: _find(table, name, role) for role, name in names.items()}
@@ -200,7 +208,7 @@ def split_columns(frame: Any, names: Mapping[str, str]) -> tuple[Any, dict[str, 
 
 
 def without_columns(frame: Any, names: Collection[str]) -> Any:
-    """Return a frame without the columns of these names; names that it lacks are ignored."""
+    """Return a data frame without the named columns; names that it does not have are ignored."""
     there = [name for name in getattr(frame, "column_names", frame.columns) if name in names]
     if not there:
         return frame
@@ -325,7 +333,7 @@ def _non_finite(value: float) -> str:
 
 
 def _numbers(table: Table, at: int | None) -> NDArray[Any] | None:
-    """Return a column as an array, or None without one; raise ValueError if not finite numbers."""
+    """Return column `at` as an array (None if `at` is None); raise ValueError if not finite."""
     if at is None:
         return None
     _check_no_nulls(table, at)

@@ -1,4 +1,4 @@
-"""Conversion of the validation arguments of `fit` to RankingData."""
+"""Conversion of the validation data passed to `fit` (validation, eval_set) to RankingData."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ def validation_data(
     n_jobs: int | None,
     make: Callable[..., RankingData] = RankingData,
 ) -> RankingData | None:
-    """Convert the argument `validation`, a tuple (X, y, …) or None, to a RankingData or None."""
+    """Convert `validation`, a tuple (X, y) or (X, y, qid), to a RankingData; None stays None."""
     if validation is None or isinstance(validation, RankingData):
         return validation
     if not isinstance(validation, (tuple, list)) or len(validation) not in (2, 3):
@@ -28,10 +28,11 @@ def evaluation_data(
     n_jobs: int | None,
     make: Callable[..., RankingData],
 ) -> RankingData | None:
-    """Convert `eval_set`, the validation argument of LightGBM and XGBoost, to a RankingData.
+    """Convert validation data in the format of LightGBM and XGBoost to a RankingData, or None.
 
-    `eval_set` is a list of one entry, (X, y) or a RankingData, or that entry itself. `eval_qid` and
-    `eval_group` are lists of one entry.
+    `eval_set` is (X, y) or a RankingData, or a list of one of them. `eval_qid` and `eval_group`
+    are lists with one array: the query ids or the group sizes. Raise ValueError for several
+    validation sets.
     """
     queries = {"eval_qid": eval_qid, "eval_group": eval_group}
     if eval_set is None:
@@ -60,7 +61,7 @@ def check_same_features(
     *,
     what: str = "validation",
 ) -> None:
-    """Raise ValueError if validation data and X differ in number or names of features."""
+    """Raise ValueError if the validation data and X differ in number or names of features."""
     if validation is None:
         return
     if validation.n_features != n_features:
@@ -73,7 +74,7 @@ def check_same_features(
 
 
 def check_same_names(given: Sequence[str], expected: Sequence[str], what: str, where: str) -> None:
-    """Raise ValueError if feature names, or their order, differ from the expected names."""
+    """Raise ValueError if the lists `given` and `expected` of feature names differ."""
     for k, (name, other) in enumerate(zip(given, expected, strict=True)):
         if name != other:
             raise ValueError(

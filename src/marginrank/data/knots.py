@@ -1,7 +1,8 @@
-"""Knots of additive models, and scores computed from curves given by values at the knots.
+"""Knots of additive models, and scores computed from one curve per feature.
 
-Arrays over knots have, for each feature, one *column* for missing values, then one column per knot
-or category.
+A curve is piecewise linear and is given by its values at the *knots* of the feature. The curve of a
+categorical feature has one value per category instead. The knots of all features are concatenated
+in one array: for each feature, one entry for missing values, then one entry per knot or category.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -23,15 +24,18 @@ BLOCK_ENTRIES = 1 << 22  # entries of X converted to a dense block at a time
 
 @dataclass(frozen=True)
 class Knots:
-    """The knots of all features."""
+    """The knots of all features of an additive model, concatenated in one array.
 
-    at: Floats  # per feature: NaN (missing values), then its knots or categories, ascending
-    starts: Integers  # first column of each feature, and the number of columns
+    The curve of a feature is given by its value for missing values and its values at the knots.
+    """
+
+    at: Floats  # for each feature: NaN (missing values), then its knots or categories, ascending
+    starts: Integers  # index in `at` of each feature's first entry, and the size of `at`
     categorical: NDArray[np.uint8]  # whether a feature is categorical
 
     @classmethod
     def of_features(cls, knots: list[Floats], categorical: Collection[int] = ()) -> "Knots":
-        """Create Knots from one array of knots or categories per feature."""
+        """Create a Knots object from a list with one array of knots or categories per feature."""
         missing = np.array([np.nan])
         sizes = [1 + of_feature.size for of_feature in knots]
         is_categorical = np.isin(np.arange(len(knots)), list(categorical))
@@ -53,18 +57,19 @@ class Knots:
         return slice(int(self.starts[k]), int(self.starts[k + 1]))
 
     def of(self, k: int) -> Floats:
-        """Return the knots, or the categories, of feature k."""
+        """Return the knots, or the categories, of feature k, without the missing value."""
         return self.at[self.columns(k)][1:]
 
     def categories(self) -> list[tuple[int, Floats]]:
-        """Return (column number, categories) of each categorical feature."""
+        """Return a list of (column number in X, categories), one per categorical feature."""
         return [(k, self.of(k)) for k in np.flatnonzero(self.categorical).tolist()]
 
     def scores(self, X: Any, values: Floats, threads: int) -> Floats:
-        """Return the score of each row of X: the sum over features of the curve's value.
+        """Return the score of each row of X: the sum of the curves of its features.
 
-        X must be validated already. Curves are extrapolated linearly. An unknown category counts
-        as missing. Infinity raises ValueError.
+        `values` are the values of the curves at the knots. Curves are extrapolated linearly, and
+        an unknown category counts as missing. X must be validated already, except that infinity
+        raises ValueError here.
         """
         scores = np.empty(X.shape[0])
         categories = self.categories()
@@ -78,7 +83,10 @@ class Knots:
 
 
 def are_rising(knots: Floats, categorical: bool) -> bool:
-    """Return True if knots ascend and, except for categories, 1 / difference is finite."""
+    """Return True if the knots of a feature are strictly increasing.
+
+    Unless they are categories, their differences must also be large enough to divide by.
+    """
     with np.errstate(over="ignore"):
         steps = np.diff(knots)
     return bool(np.all(steps > 0 if categorical else (steps >= LEAST_STEP) & np.isfinite(steps)))
@@ -87,9 +95,11 @@ def are_rising(knots: Floats, categorical: bool) -> bool:
 def with_known_categories(
     block: NDArray[Any], categories: Iterable[tuple[int, Floats]]
 ) -> NDArray[Any]:
-    """Return rows of X, with each value replaced by the known category that equals it in float32.
+    """Replace values of categorical features by the category that is equal in float32.
 
-    0.1 in float32 and 0.1 in float64 are different numbers but the same category.
+    0.1 in float32 and 0.1 in float64 are different numbers, but they must be the same category if
+    a model is fitted to one type and predicts on the other. `block` has rows of X; `categories`
+    lists (column number, categories of the fit).
     """
     given = block
     for k, known in categories:
@@ -110,12 +120,11 @@ def with_known_categories(
 
 @lru_cache(maxsize=1024)
 def _rounded_categories(categories: bytes) -> tuple[Floats, Integers, Booleans]:
-    """Return float32 categories, their positions, and whether values must be rounded to float32.
+    """Return categories rounded to float32, their indices, and which ones match rounded values.
 
-    A category that is exact in float32, but has more digits in float64, comes from float32 data. It
-    matches all values that float32 rounds to it. Any other category matches itself, and itself
-    rounded to float32. Categories that float32 does not distinguish are not returned: they are
-    compared exactly.
+    A category such as float64(float32(0.1)) comes from float32 data: all values that float32 rounds
+    to it match. Any other category matches only itself and itself rounded to float32. Categories
+    are omitted, so they are compared exactly, if two of them are equal in float32.
     """
     known = np.frombuffer(categories, dtype=np.float64)
     with np.errstate(over="ignore"):
@@ -128,7 +137,7 @@ def _rounded_categories(categories: bytes) -> tuple[Floats, Integers, Booleans]:
 
 
 def dense_blocks(X: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
-    """Yield (slice of rows, these rows of X as a dense array), block by block."""
+    """Yield (slice, X[slice] as a dense array) for consecutive rows, to limit memory."""
     height = max(BLOCK_ENTRIES // X.shape[1], 1)
     for first in range(0, X.shape[0], height):
         rows = slice(first, min(first + height, X.shape[0]))
@@ -137,7 +146,7 @@ def dense_blocks(X: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
 
 
 def check_no_infinity(block: NDArray[Any], first: int = 0) -> None:
-    """Raise ValueError if a block of X has an infinite value; `first` is its first row number."""
+    """Raise ValueError if a block of rows of X has infinity; `first` is the block's first row."""
     places = np.argwhere(np.isinf(block))
     if places.size:
         row, column = places[0].tolist()

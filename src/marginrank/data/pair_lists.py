@@ -14,7 +14,7 @@ from marginrank.data.validation import check_indices, check_weights
 
 @dataclass(frozen=True)
 class PairList:
-    """Preference pairs of documents, with weights."""
+    """Preference pairs (rows of the preferred and the other document), with weights and margins."""
 
     pairs: Integers  # n_pairs × 2 row numbers, the preferred document first
     weight: Floats | None = None  # weight of each pair; None if all are 1
@@ -35,7 +35,10 @@ def check_pairs(
     n_documents: int,
     pair_margin: ArrayLike | None = None,
 ) -> PairList:
-    """Validate pairs and return them as a PairList, if possible without a copy."""
+    """Validate preference pairs, given as an array, sparse matrix or PairList; return a PairList.
+
+    Arrays are not copied if they have the right type already.
+    """
     source = None
     if isinstance(pairs, PairList):
         pair_weight = _given_once("pair_weight", pair_weight, pairs.weight)
@@ -92,7 +95,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def _from_pair_matrix(matrix: Any, n_documents: int) -> Integers:
-    """Convert a sparse matrix to pairs: each row has +1 and −1 in the columns of its documents."""
+    """Convert a sparse matrix, +1 and −1 per row at the preferred and other document, to pairs."""
     if matrix.ndim != 2 or matrix.shape[1] != n_documents:
         raise ValueError(
             f"pairs is a sparse matrix of shape {matrix.shape}; it needs {n_documents} columns, "

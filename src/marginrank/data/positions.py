@@ -1,4 +1,4 @@
-"""Positions at which documents were shown, as a categorical feature of a fit to clicks."""
+"""Position bias of clicks: positions of shown documents, encoded as a categorical feature."""
 
 from typing import Any, NamedTuple
 
@@ -13,7 +13,11 @@ MOST_CELLS = 2**16 - 2  # largest product contexts × positions that the kernels
 
 
 class PositionCodes(NamedTuple):
-    """Positions as a categorical feature: each position, or (context, position), is a cell."""
+    """Position of each document, encoded as a categorical feature.
+
+    A category, called *cell*, is a position, or a pair (context, position) if there are contexts
+    such as layouts. A fit to clicks learns one effect per cell.
+    """
 
     codes: NDArray[np.uint16]
     n_positions: int  # the last position may pool all later positions
@@ -24,7 +28,10 @@ class PositionCodes(NamedTuple):
         return self.n_positions * (1 if self.contexts is None else self.contexts.size)
 
     def effects(self, values: Floats) -> Floats:
-        """Arrange effects as one row per context, or a vector; NaN for cells without documents."""
+        """Reshape one effect per cell to (n_contexts, n_positions), or a vector without contexts.
+
+        Effects of cells without documents become NaN.
+        """
         is_empty = np.bincount(self.codes, minlength=self.width) == 0
         table = np.where(is_empty, np.nan, values)
         return table if self.contexts is None else table.reshape(-1, self.n_positions)
@@ -33,7 +40,7 @@ class PositionCodes(NamedTuple):
 def check_positions(
     position: ArrayLike | None, context: ArrayLike | None, n: int
 ) -> tuple[Integers | None, NDArray[Any] | None]:
-    """Validate the positions and contexts of n documents; raise ValueError if one is invalid."""
+    """Validate the positions of n documents, and their contexts (such as layouts), if given."""
     if position is None:
         if context is not None:
             raise ValueError("context requires position; pass both or neither.")
@@ -42,7 +49,7 @@ def check_positions(
 
 
 def whole_positions(position: ArrayLike, n: int) -> Integers:
-    """Return n checked positions; raise ValueError if one is not a whole number above 0."""
+    """Validate the positions of n documents; raise ValueError unless they are integers from 1."""
     values = check_vector(position, "position", n, "one position per document")
     bad = np.flatnonzero((values < 1) | (values != np.floor(values)))
     if bad.size:
@@ -73,9 +80,10 @@ def _contexts(context: ArrayLike, n: int) -> NDArray[Any]:
 def position_codes(
     position: Integers, context: NDArray[Any] | None, n_positions: int | None = None
 ) -> PositionCodes:
-    """Encode validated positions as cells; positions from the 20th on share a cell.
+    """Encode validated positions, and contexts if given, as a categorical feature.
 
-    By default, `n_positions` is the number of positions in the data, after pooling.
+    Position 20 and all later ones share a category, because few users examine them. By default,
+    `n_positions` is the largest position in the data, at most 20.
     """
     pooled = np.minimum(position, POOLED) - 1
     n_positions = n_positions or int(pooled.max()) + 1

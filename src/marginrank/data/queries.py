@@ -1,7 +1,7 @@
-"""Documents grouped by query.
+"""Documents grouped by query, and conversion between the two orders of documents.
 
-*Row order* is the order of X, labels and weights. *Document order* is query by query, and by row
-within a query. Only this module converts between the two.
+*Row order* is the order of the rows of X, as passed by the user. *Document order* has the documents
+of each query next to each other, ordered by row within the query.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,13 +22,16 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 def exact_sum(counts: Integers) -> int:
-    """Return the sum of non-negative integers as a Python int, so it cannot overflow."""
+    """Return the exact sum of non-negative int64 as a Python int, which cannot overflow."""
     low = int(np.sum(counts & 0xFFFFFFFF, dtype=np.int64))
     return (int(np.sum(counts >> 32, dtype=np.int64)) << 32) + low
 
 
 def bounded_ranges(offsets: Integers, most: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges (first, last) with offsets[last] − offsets[first] ≤ `most`, or of one entry."""
+    """Yield consecutive ranges (first, last) with offsets[last] - offsets[first] ≤ `most`.
+
+    A single entry that exceeds `most` gets a range of its own.
+    """
     first, n = 0, offsets.size - 1
     while first < n:
         last = int(np.searchsorted(offsets, offsets[first] + most, side="right")) - 1
@@ -39,9 +42,12 @@ def bounded_ranges(offsets: Integers, most: int) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class Documents(AlignedWhenUnpickled):
-    """Documents grouped by query."""
+    """Documents grouped by query: the size of each query and the row in X of each document.
 
-    offsets: Integers  # query q has the documents offsets[q] … offsets[q + 1]
+    *Document order* has the documents of each query next to each other; *row order* is that of X.
+    """
+
+    offsets: Integers  # query q has the documents offsets[q], …, offsets[q + 1] - 1
     rows: Integers | None  # row number in X of each document; None if documents are in row order
 
     @property
@@ -68,11 +74,11 @@ class Documents(AlignedWhenUnpickled):
     @overload
     def grouped(self, values: None) -> None: ...
     def grouped(self, values: NDArray[Any] | None) -> NDArray[Any] | None:
-        """Reorder an array from row order to document order."""
+        """Reorder an array from the order of the rows of X to document order (query by query)."""
         return values if values is None or self.rows is None else values[self.rows]
 
     def by_row(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
-        """Reorder an array from document order to row order: the inverse of `grouped`."""
+        """Reorder an array from document order (query by query) to the order of the rows of X."""
         if self.rows is None:
             return values
         result = np.empty_like(values)
@@ -80,7 +86,7 @@ class Documents(AlignedWhenUnpickled):
         return result
 
     def keep(self, documents: Integers, query_of_document: Integers) -> "Documents":
-        """Return only the given documents (ascending), and drop queries that become empty."""
+        """Return the subset of the given documents (ascending), without queries that lost all."""
         sizes = np.diff(
             np.flatnonzero(np.diff(query_of_document, prepend=-1)), append=len(documents)
         )
@@ -90,7 +96,10 @@ class Documents(AlignedWhenUnpickled):
 
 @dataclass(frozen=True)
 class Queries(Documents):
-    """Documents grouped by query, with the levels of their labels and counts of pairs."""
+    """Documents grouped by query, with the ranks of their labels and the numbers of pairs.
+
+    The *level* of a document is the dense rank of its label within its query: 0, 1, ….
+    """
 
     level: NDArray[np.int32]  # dense rank of each document's label within its query
     n_levels: NDArray[np.int32]  # number of distinct labels of each query
@@ -101,11 +110,11 @@ class Queries(Documents):
     def from_labels(
         cls, labels: Floats, offsets: Integers, rows: Integers | None, threads: int
     ) -> "Queries":
-        """Return the Queries of `labels`, which are in document order."""
+        """Create a Queries object from labels that are in document order (query by query)."""
         return cls(offsets, rows, *_core.rank_labels(labels, offsets, threads))
 
     def between(self, first: int, last: int, first_row: int = 0) -> "Queries":
-        """Return queries `first` … `last`; row numbers are relative to `first_row`."""
+        """Return the queries `first` to `last` - 1; `first_row` is subtracted from row numbers."""
         begin, end = self.offsets[first], self.offsets[last]
         documents, queries = slice(begin, end), slice(first, last)
         return Queries(
@@ -119,13 +128,16 @@ class Queries(Documents):
 
 
 def rank_labels(y: NDArray[Any], documents: Documents, threads: int) -> Queries:
-    """Return the Queries of labels y, which are in row order."""
+    """Rank labels y, in the order of the rows of X, within each query; return a Queries object."""
     labels = documents.grouped(in_order(y))
     return Queries.from_labels(labels, documents.offsets, documents.rows, threads)
 
 
 def weights_by_query(weights: ArrayLike | None, queries: Documents) -> Floats | None:
-    """Return one weight per query, from weights per query or equal weights per document."""
+    """Return one weight per query, given weights of queries or of documents.
+
+    Raise ValueError if weights of documents differ within a query.
+    """
     if weights is None:
         return None
     per_document = np.size(weights) == queries.n_documents != queries.n_queries
@@ -154,9 +166,10 @@ class Grouping(NamedTuple):
 
 
 def group_rows(n: int, qid: ArrayLike | None, group: ArrayLike | None) -> Grouping:
-    """Group n rows by `qid`, by `group` sizes, or as one query if neither is given.
+    """Group n documents by query ids `qid`, or by `group`, the sizes of contiguous queries.
 
-    With neither, many documents cause a warning, because qid was probably forgotten.
+    If neither is given, all documents are one query. This warns if there are many documents,
+    because qid was probably forgotten.
     """
     if qid is not None and group is not None:
         raise ValueError("qid and group were both given; pass only one of them.")
@@ -242,7 +255,7 @@ def _from_list(ids: Sequence[Any]) -> NDArray[Any]:
 
 
 def numbered(ids: Iterable[Any], number_of: dict[Any, int]) -> Integers:
-    """Return the integer code of each id in the dict `number_of`; add new ids to it."""
+    """Return an integer code for each query id, from the dict `number_of`; new ids are added."""
     try:
         return np.array([number_of.setdefault(i, len(number_of)) for i in ids], dtype=np.int64)
     except TypeError as error:

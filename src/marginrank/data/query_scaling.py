@@ -1,8 +1,8 @@
-"""Features scaled within each query.
+"""Scaling of features within each query (query-level normalization).
 
-Documents are scaled in blocks of whole queries and some columns, so the float64 copies stay small.
-A sparse matrix keeps its zeros: the scaled value of zero is subtracted from the values of a feature
-in a query that has zeros there, which changes no pair.
+A few queries and columns are scaled at a time, so the float64 copies stay small. Sparse matrices
+stay sparse: if a feature of a query has zeros, all its scaled values are shifted so that zero stays
+zero. A shift within a query does not change the difference of any two documents.
 """
 
 from collections.abc import Iterator
@@ -22,8 +22,12 @@ METHODS = ("minmax", "standard", "rank")
 
 
 def scale_queries(data: RankingData, method: str) -> RankingData:
-    """Return the same documents with features scaled within each query.
+    """Return the same data set with each feature scaled within each query.
 
+    `method` is "minmax", "standard" or "rank", see :func:`scale_by_query`.
+
+    Examples
+    --------
     >>> from marginrank import RankingData
     >>> from marginrank.data.query_scaling import scale_queries
     >>> data = RankingData([[1.0], [2.0], [10.0], [30.0]], [0, 1, 0, 1], qid=[1, 1, 2, 2])
@@ -36,12 +40,16 @@ def scale_queries(data: RankingData, method: str) -> RankingData:
 
 
 def scale_by_query(X: Any, documents: Documents, method: str) -> Any:
-    """Return features scaled within each query.
+    """Return X with each feature scaled within each query.
 
-    X is an array or a CSR matrix of finite features; the result has its dtype, computed in float64.
-    Methods are "minmax", (x − min) / (max − min), which is LETOR's QueryLevelNorm; "standard",
-    (x − mean) / standard deviation; and "rank", from 0 for the least to 1 for the greatest value,
-    with mean ranks for ties. If all values are equal, the first two are 0 and ranks are ½.
+    X is an array or a CSR matrix without NaN. The result is computed in float64 and has the dtype
+    of X. Methods:
+
+    - "minmax": (x − min) / (max − min), LETOR's QueryLevelNorm;
+    - "standard": (x − mean) / standard deviation;
+    - "rank": the rank, from 0 for the smallest to 1 for the largest value, averaged over ties.
+
+    If all values of a feature in a query are equal, they become 0, or ½ for "rank".
     """
     check_choice("method", method, METHODS)
     if sp.issparse(X):
@@ -57,7 +65,7 @@ def scale_by_query(X: Any, documents: Documents, method: str) -> Any:
 
 
 def _blocks(documents: Documents, n_entries: Integers) -> Iterator[tuple[Documents, Any]]:
-    """Yield ranges of consecutive queries with about `BLOCK` entries, and their rows."""
+    """Yield groups of consecutive queries with about `BLOCK` entries of X, and their rows in X."""
     until = np.concatenate([[0], np.cumsum(n_entries)])[documents.offsets]
     for first, last in bounded_ranges(until, BLOCK):
         begin, end = int(documents.offsets[first]), int(documents.offsets[last])
@@ -78,7 +86,7 @@ def _range(least: Floats, greatest: Floats) -> tuple[Floats, Floats]:
 
 
 def _divided(values: Floats, by: Floats) -> Floats:
-    """Divide two arrays, with 0 / 0 = 0."""
+    """Return values / by, and 0 where `by` is 0."""
     return np.divide(values, by, out=np.zeros_like(values), where=by > 0)
 
 
@@ -110,7 +118,10 @@ def _ranks(X: Floats, queries: Documents) -> Floats:
 
 
 def _mean_places(begins: Booleans) -> Floats:
-    """Return the mean rank (from 0) of equal values in each sorted column."""
+    """Return ranks (from 0) in each sorted column, averaged over ties.
+
+    `begins` is True where a value differs from the value before it.
+    """
     n = len(begins)
     places = np.arange(n).reshape(-1, *[1] * (begins.ndim - 1))
     first = np.maximum.accumulate(np.where(begins, places, 0), axis=0)
@@ -121,7 +132,7 @@ def _mean_places(begins: Booleans) -> Floats:
 
 
 def _as_shares(places: Floats, sizes: Integers) -> Floats:
-    """Scale ranks 0 … size − 1 to [0, 1]; a single rank becomes ½."""
+    """Scale ranks from [0, size − 1] to [0, 1]; the rank in a query of one document becomes ½."""
     result: Floats = np.where(sizes > 1, places / np.maximum(sizes - 1, 1), 0.5)
     return result
 
@@ -179,7 +190,7 @@ def _places_of_entries(indptr: Any, rows: Any) -> Integers:
 def _sorted_entries(
     X: Any, places: Integers, queries: Documents, n_entries: Integers
 ) -> tuple[_GroupedEntries, Integers]:
-    """Sort the entries of a block; return them and the permutation."""
+    """Sort sparse entries of some queries by (query, feature, value); also return the order."""
     query = np.repeat(queries.query_of_document, n_entries)
     feature, values = X.indices[places], X.data[places].astype(np.float64)
     order = np.lexsort((values, feature, query))

@@ -57,12 +57,13 @@ class RankingData(AlignedWhenUnpickled):
         Query weights, in the order in which queries first appear, or repeated for each document.
     cost : array-like of shape (n_documents,), optional
         Factor on the weights of the pairs in which a document is preferred, for example the inverse
-        propensity of a click. LETOR text has it as ``cost:``.
+        propensity of a click. In LETOR text, it is written as ``cost:<number>``.
     position : array-like of shape (n_documents,), optional
-        Position at which a document was shown, 1 for the top, if labels are clicks; fits learn one
-        effect per position, which is not a part of the model.
+        Position at which a document was shown, 1 for the top, if labels are clicks. A fit then
+        estimates one effect per position (position bias), which `predict` does not use.
     context : array-like of shape (n_documents,), optional
-        Layout or device, an integer or string; each has its own effects of positions.
+        Layout or device on which a document was shown, as integers or strings. Each context has its
+        own effects of positions.
     feature_names : sequence of str, optional
         Names of the features; by default the column names if X is a data frame.
     comments : sequence of str, optional
@@ -75,11 +76,16 @@ class RankingData(AlignedWhenUnpickled):
 
     Attributes
     ----------
-    X, y, qid : as given, checked
-        `qid` has numbers 0, 1, … by first appearance. `y` is float64, or integers if float64 would
-        round them.
-    sample_weight, cost, position, context, feature_names, comments : as given, checked, or None
-        One entry per document or feature.
+    X : ndarray or sparse matrix of shape (n_documents, n_features)
+        The validated features.
+    y : ndarray of shape (n_documents,)
+        The labels as float64, or as integers if float64 would round them.
+    qid : ndarray of shape (n_documents,)
+        The number of each document's query: 0, 1, … in order of first appearance.
+    sample_weight, cost, position, context, comments : array-like of shape (n_documents,) or None
+        The validated arguments.
+    feature_names : list of str of length n_features, or None
+        Names of the features.
     query_ids, query_weight : ndarray of shape (n_queries,)
         The id of each query, by first appearance, and its weight (or None).
     queries : Queries
@@ -143,7 +149,7 @@ class RankingData(AlignedWhenUnpickled):
 
     @classmethod
     def _from_parts(cls, parts: DataParts) -> Self:
-        """Create an instance from attributes that are validated already."""
+        """Create a RankingData from attributes that are validated already."""
         self = cls.__new__(cls)
         vars(self).update(parts._asdict())
         return self
@@ -152,7 +158,7 @@ class RankingData(AlignedWhenUnpickled):
         return DataParts(**{name: getattr(self, name) for name in DataParts._fields})
 
     def with_features(self, X: Any, *, n_jobs: int | None = None) -> Self:
-        """Return the same documents with other features.
+        """Return a data set with the same documents, labels and queries, but other features.
 
         Parameters
         ----------
@@ -164,7 +170,7 @@ class RankingData(AlignedWhenUnpickled):
         Returns
         -------
         RankingData
-            Without :attr:`feature_names`. The grouping by query is reused.
+            The new data set, without :attr:`feature_names`.
 
         Examples
         --------
@@ -197,7 +203,7 @@ class RankingData(AlignedWhenUnpickled):
         allow_nan: bool = False,
         n_jobs: int | None = None,
     ) -> Self:
-        """Return the data in the columns of a data frame.
+        """Create a RankingData from a data frame with columns of labels, query ids and features.
 
         Parameters
         ----------
@@ -206,23 +212,23 @@ class RankingData(AlignedWhenUnpickled):
         label, qid : str
             Columns of the labels and of the query ids; with ``qid=None``, all rows are one query.
         features : sequence of str, optional
-            Columns of the features; by default all columns without another role. X is float32 if
-            all columns are float32, small integers or booleans, else float64. It shares the memory
-            of a pandas frame that is in row order.
+            Columns of the features; by default all other columns. X is float32 if all columns are
+            float32, small integers or booleans, else float64. If a pandas DataFrame stores the
+            columns as one C-contiguous array, X is a view of it.
         sample_weight, query_weight : str, optional
             Columns of the weights; a query's weight is repeated for each of its documents.
         comments : str, optional
-            Column of the comments.
+            Column with one comment per document, such as its id.
         allow_nan : bool, default=False
             Keep NaN and nulls of features as NaN, for :class:`~marginrank.AdditiveRankSVM`. By
-            default they raise ValueError.
+            default, they raise ValueError.
         n_jobs : int, optional
             Threads for the checks; all by default.
 
         Returns
         -------
         RankingData
-            With :attr:`feature_names`.
+            The data set; :attr:`feature_names` are the names of the columns.
 
         Examples
         --------
@@ -261,26 +267,30 @@ class RankingData(AlignedWhenUnpickled):
         depth: int = 100,
         unjudged: str = "irrelevant",
     ) -> Self:
-        """Create data from runs: all retrieved documents, with features from each run.
+        """Create a RankingData from runs: all retrieved documents, with three features per run.
+
+        A run holds the documents that a system retrieved for each query, with their scores.
 
         Parameters
         ----------
         runs : mapping
-            Runs by name: each as from :func:`~marginrank.load_run`, a data frame or a ranx.Run.
+            Names and runs. A run is a dict as returned by :func:`~marginrank.load_run`, a data
+            frame or a ranx.Run.
         qrels : mapping, data frame or ranx.Qrels, optional
-            Judgments, as from :func:`~marginrank.load_qrels`; queries without any are dropped. By
-            default all labels are 0, for data to predict on.
+            Relevance judgments, as returned by :func:`~marginrank.load_qrels`. Queries without
+            judgments are dropped. Without qrels, all labels are 0, for data to predict on.
         depth : int, default=100
-            Number of documents per run and query.
+            Number of top documents to use from each run, for each query.
         unjudged : {"irrelevant", "skip"}, default="irrelevant"
-            Unjudged documents get label 0, or are dropped.
+            "irrelevant" gives label 0 to documents without a judgment, "skip" drops them.
 
         Returns
         -------
         RankingData
-            Features per run: its score (`name`), its rank (`name_rank`), and 1 if it lacks the
-            document (`name_missing`), which then has its lowest score in the query and rank
-            ``depth + 1``. `comments` holds the document ids.
+            The run "bm25" has the features "bm25", the score of the document; "bm25_rank", its
+            rank; and "bm25_missing", which is 1 if the run did not retrieve the document. Such a
+            document gets the run's lowest score in the query and rank ``depth + 1``. `comments`
+            holds the document ids.
 
         Examples
         --------
@@ -296,9 +306,9 @@ class RankingData(AlignedWhenUnpickled):
         return cls(X, y, qid, feature_names=names, comments=documents.tolist())
 
     def to_run(self, scores: ArrayLike) -> ByDocument:
-        """Return ``{query: {document: score}}`` for one score per document, as from `predict`.
+        """Convert one score per document, such as predictions, to ``{query: {document: score}}``.
 
-        The ids of the documents are in `comments`.
+        The documents are named by `comments`, which must hold their ids.
 
         Examples
         --------
@@ -310,9 +320,9 @@ class RankingData(AlignedWhenUnpickled):
         return run_of(self.query_ids[self.qid], self.comments, scores)
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write a store, a folder that :meth:`open` maps into memory.
+        """Write the data set to a store, a folder that :meth:`open` maps into memory.
 
-        The folder appears only when it is complete.
+        The folder is created atomically: it appears only when it is complete.
 
         Parameters
         ----------
@@ -330,15 +340,15 @@ class RankingData(AlignedWhenUnpickled):
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str], *, verify: bool = True) -> Self:
-        """Return the data of a store, with X mapped into memory read-only.
+        """Open a store written by :meth:`save`, with X mapped into memory (read-only).
 
         Parameters
         ----------
         folder : str or path
             A folder written by :meth:`save`.
         verify : bool, default=True
-            Compare the checksum of every file, and check queries, labels and weights. Otherwise
-            only small files are read.
+            Compare the checksum of every file, and validate queries, labels and weights. If False,
+            only small files are read, so opening is fast.
 
         Raises
         ------
@@ -348,22 +358,22 @@ class RankingData(AlignedWhenUnpickled):
         return cls._from_parts(open_store(folder, verify=verify))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state without the cached view of X."""
+        """Return the state to pickle, without the cached object of the native kernels."""
         return {name: value for name, value in vars(self).items() if name not in CACHED}
 
     @cached_property
     def matrix(self) -> _core.Matrix:
-        """X as a matrix of the native kernels; indices of CSR are checked on first access."""
+        """X wrapped for the C++ kernels; indices of a CSR matrix are checked on first access."""
         return as_matrix(self.X)
 
     @cached_property
     def position_codes(self) -> PositionCodes | None:
-        """The positions as a categorical feature, or None."""
+        """The positions of the documents, encoded as a categorical feature; None if not given."""
         return None if self.position is None else position_codes(self.position, self.context)
 
     @property
     def n_documents(self) -> int:
-        """Number of documents."""
+        """Number of documents, the rows of X."""
         return self.queries.n_documents
 
     @property
@@ -373,21 +383,21 @@ class RankingData(AlignedWhenUnpickled):
 
     @property
     def n_features(self) -> int:
-        """Number of features."""
+        """Number of features, the columns of X."""
         return int(self.X.shape[1])
 
     @property
     def n_pairs(self) -> int:
-        """Number of pairs."""
+        """Number of pairs of documents of one query with different labels."""
         return exact_sum(self.queries.n_pairs)
 
     @property
     def qid(self) -> Integers:
-        """Query of each row, numbered from 0 in order of first appearance."""
+        """Number of each document's query: 0, 1, … in order of first appearance."""
         return self.queries.by_row(self.queries.query_of_document)
 
     def __iter__(self) -> Iterator[Any]:
-        """Unpack as X, y, qid."""
+        """Iterate over X, y and qid, so that ``X, y, qid = data`` works."""
         return iter((self.X, self.y, self.qid))
 
     def __repr__(self) -> str:
@@ -411,10 +421,10 @@ def as_ranking_data(
     allow_nan: bool = False,
     n_jobs: int | None = None,
 ) -> RankingData:
-    """Return X if it is a RankingData, else a RankingData made from all arguments.
+    """Return a RankingData made from the arguments of `fit`; X itself if it is a RankingData.
 
-    Raise ValueError if an argument is given in addition to a RankingData, or if values are missing
-    and `allow_nan` is False.
+    Raise ValueError if X is a RankingData and other arguments are given too, or if X has NaN and
+    `allow_nan` is False.
     """
     others: dict[str, Any] = {
         "qid": qid,
@@ -440,7 +450,10 @@ def as_ranking_data(
 
 
 def check_beside_data(what: str = "a RankingData", **given: Any) -> None:
-    """Raise ValueError if an argument repeats what a RankingData or store already contains."""
+    """Raise ValueError if labels, query ids or weights are given in addition to a RankingData.
+
+    `what` names the data set that contains them already, for the message.
+    """
     for name, value in given.items():
         if value is not None:
             raise ValueError(

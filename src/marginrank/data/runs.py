@@ -1,7 +1,8 @@
 """Runs and relevance judgments (qrels), joined by query and document.
 
 A run holds the documents that a system retrieved, ``{query: {document: score}}``; qrels hold
-relevance labels, ``{query: {document: label}}``. pytrec_eval and ranx's JSON files use the same.
+relevance labels, ``{query: {document: label}}``. pytrec_eval and the JSON files of ranx use the
+same dictionaries.
 """
 
 import math
@@ -28,9 +29,10 @@ LABEL_COLUMNS = ("label", "relevance", "rel", "relevance_label")
 
 
 class JudgedDocuments(NamedTuple):
-    """The documents of runs and qrels: query by query, in descending order of their ids.
+    """All documents of some runs and qrels as arrays, with their labels and their score per run.
 
-    With this order of the rows, stable sorting breaks ties like trec_eval.
+    Documents are sorted by query, then by descending id: a stable sort by score then breaks ties
+    like trec_eval.
     """
 
     query_ids: NDArray[Any]
@@ -42,27 +44,27 @@ class JudgedDocuments(NamedTuple):
 
 
 def as_run(run: Any, name: str = "run") -> ByDocument:
-    """Return a run as dictionaries; raise ValueError for a score that is not finite.
+    """Convert a run to ``{query: {document: score}}``; raise ValueError if a score is not finite.
 
     Parameters
     ----------
     run : mapping, data frame or ranx.Run
         ``{query: {document: score}}``, or columns such as ``qid``, ``docno`` and ``score``.
     name : str
-        Name in messages.
+        Name of the run in error messages.
     """
     return _as_dictionaries(run, name, SCORE_COLUMNS)
 
 
 def as_qrels(qrels: Any, name: str = "qrels") -> ByDocument:
-    """Return judgments as dictionaries; raise ValueError for a label that is not finite.
+    """Convert qrels to ``{query: {document: label}}``; raise ValueError if a label is not finite.
 
     Parameters
     ----------
     qrels : mapping, data frame or ranx.Qrels
         ``{query: {document: label}}``, or columns such as ``qid``, ``docno`` and ``label``.
     name : str
-        Name in messages.
+        Name of the qrels in error messages.
     """
     return _as_dictionaries(qrels, name, LABEL_COLUMNS)
 
@@ -74,11 +76,11 @@ def judged_documents(
     unjudged: str = "irrelevant",
     depth: int | None = None,
 ) -> JudgedDocuments:
-    """Return all documents that are judged, or retrieved by a run, for the queries of the qrels.
+    """Join runs and qrels: return all documents of the judged queries, with labels and scores.
 
     With ``unjudged="skip"``, documents without a judgment are dropped (condensed lists). With
-    `depth`, a run has its best `depth` documents of each query. Without qrels, nothing is judged,
-    and all queries of the runs count.
+    `depth`, only the top `depth` documents of each run and query are used. Without qrels, all
+    queries of the runs are returned, and no document is judged.
     """
     check_choice("unjudged", unjudged, ("irrelevant", "skip"))
     if qrels is None:
@@ -110,7 +112,7 @@ def judged_documents(
 
 
 def best_first(run: ByDocument) -> ByDocument:
-    """Return each query's documents by descending score; ties are broken by descending id."""
+    """Sort the documents of each query of a run by descending score, ties by descending id."""
     return {
         query: dict(sorted(scores.items(), key=lambda item: (item[1], item[0]), reverse=True))
         for query, scores in run.items()
@@ -118,7 +120,10 @@ def best_first(run: ByDocument) -> ByDocument:
 
 
 class RetrievedFeatures(NamedTuple):
-    """Documents that any run retrieved, with three features per run."""
+    """Documents retrieved by at least one of several runs, with three features per run.
+
+    The features of a run are the document's score, its rank, and 1 if the run did not retrieve it.
+    """
 
     X: Floats
     y: Floats
@@ -130,7 +135,10 @@ class RetrievedFeatures(NamedTuple):
 def retrieved_features(
     runs: Mapping[str, Any], qrels: Any, depth: int, unjudged: str
 ) -> RetrievedFeatures:
-    """Return documents with rank ≤ `depth` in any run, with three features per run."""
+    """Return the documents with rank ≤ `depth` in at least one run, with three features per run.
+
+    The features are the document's score, its rank, and 1 if the run did not retrieve it.
+    """
     if not runs:
         raise ValueError("runs is empty; pass at least one run, as in {'bm25': run}.")
     depth = check_integer("depth", depth, at_least=1)
@@ -153,7 +161,7 @@ def retrieved_features(
 
 
 def run_of(queries: NDArray[Any], documents: Sequence[str] | None, scores: ArrayLike) -> ByDocument:
-    """Convert scores of documents to a run, {query: {document: score}}."""
+    """Convert arrays of query ids, document ids and scores to a run, {query: {document: score}}."""
     if documents is None:
         raise ValueError("the data has no document ids; pass them as comments=.")
     values = check_vector(scores, "scores", len(documents), "one score per document")
@@ -170,9 +178,10 @@ def run_of(queries: NDArray[Any], documents: Sequence[str] | None, scores: Array
 
 
 class _Entries(NamedTuple):
-    """The scores of a run, or the labels of qrels, as sorted arrays.
+    """The scores of a run, or the labels of qrels, as arrays.
 
-    Keys number queries and documents together, in the order of the rows of JudgedDocuments.
+    The key of a document of a query is query number × `n_documents` + document number. Ascending
+    keys are in the order of JudgedDocuments: documents are numbered by descending id.
     """
 
     key: Integers
@@ -191,7 +200,7 @@ class _Entries(NamedTuple):
         return cls(query * n + place, np.fromiter(value, np.float64, query.size), n)
 
     def top(self, depth: int) -> "_Entries":
-        """Return the `depth` best documents of each query; ties are broken by descending id."""
+        """Keep the top `depth` documents of each query; ties are broken by descending id."""
         query = self.key // self.n_documents
         if np.bincount(query).max(initial=0) <= depth:
             return self
@@ -200,7 +209,7 @@ class _Entries(NamedTuple):
         return self._replace(key=self.key[kept], value=self.value[kept])
 
     def at(self, keys: Integers) -> Floats:
-        """Look up the values of sorted keys; -inf for keys that are absent."""
+        """Return the value for each of some sorted keys; -inf for keys that are absent."""
         values = np.full(keys.size, -np.inf)
         row = np.searchsorted(keys, self.key)
         found = np.append(keys, -1)[row] == self.key
@@ -213,13 +222,13 @@ def _documents(table: ByDocument) -> Iterator[str]:
 
 
 def _ranks(group: Integers) -> Integers:
-    """Return the rank 1, 2, … of each entry in its group, given sorted group numbers."""
+    """Return 1, 2, … within each run of equal numbers, given sorted group numbers."""
     starts = np.flatnonzero(np.diff(group, prepend=-1))
     return np.arange(1, group.size + 1) - np.repeat(starts, np.diff(starts, append=group.size))
 
 
 def _signal_columns(scores: Floats, query: Integers, depth: int) -> tuple[Floats, ...]:
-    """Return three features of a run: score, rank, and whether it lacks the document."""
+    """Return three columns for a run: score, rank, and 1 if it did not retrieve the document."""
     missing = np.isneginf(scores)
     order = np.lexsort((-scores, query))
     rank = np.empty(scores.size)

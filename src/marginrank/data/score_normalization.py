@@ -1,7 +1,8 @@
-"""Normalization of scores within each query, with the exact formulas of search engines.
+"""Normalization of retrieval scores within each query, with the exact formulas of search engines.
 
-A document that a signal did not retrieve always has the value 0. The table of engines, edge cases
-and sources is in docs/how_to/hybrid_search.md.
+A *signal* is one of the searches whose scores are combined, such as BM25 or a vector search. A
+document that a signal did not retrieve always has the normalized score 0. Engines, edge cases and
+sources are listed in docs/how_to/hybrid_search.md.
 """
 
 from collections.abc import Callable
@@ -16,15 +17,19 @@ FLOOR = 0.001  # OpenSearch replaces normalized scores ≤ 0 of retrieved docume
 
 
 class RetrievedScores(NamedTuple):
-    """The scores of one signal, in document order (see :mod:`marginrank.data.queries`)."""
+    """Scores and ranks of one search (BM25, vectors, …) for all documents, query by query."""
 
     scores: Floats
-    ranks: Floats  # ranks from 1; arbitrary for documents that the signal did not retrieve
+    ranks: Floats  # ranks from 1; arbitrary for documents that were not retrieved
     retrieved: Booleans
-    offsets: Integers  # query q has the documents offsets[q] … offsets[q + 1]
+    offsets: Integers  # query q has the documents offsets[q], …, offsets[q + 1] - 1
 
     def by_query(self, ufunc: np.ufunc, values: Floats, other: float) -> Floats:
-        """Reduce values over each query's retrieved documents; repeat the result per document."""
+        """Reduce values over the retrieved documents of each query, as ``np.minimum`` does.
+
+        Return the result of its query for each document. `other` is used instead of the values of
+        documents that were not retrieved.
+        """
         reduced = ufunc.reduceat(np.where(self.retrieved, values, other), self.offsets[:-1])
         return np.repeat(reduced, np.diff(self.offsets))
 
@@ -35,7 +40,10 @@ class RetrievedScores(NamedTuple):
         )
 
     def mean_deviation(self) -> tuple[Floats, Floats]:
-        """Return mean and sample standard deviation per query; the latter is 0 for one document."""
+        """Return the mean and sample standard deviation of the scores in each document's query.
+
+        The standard deviation is 0 in a query with one retrieved document.
+        """
         count = self.by_query(np.add, np.ones(self.scores.size), 0.0)
         mean = self.by_query(np.add, self.scores, 0.0) / np.maximum(count, 1.0)
         squares = self.by_query(np.add, (self.scores - mean) ** 2, 0.0)
@@ -43,9 +51,10 @@ class RetrievedScores(NamedTuple):
 
 
 def normalize(signal: RetrievedScores, normalizer: str, rrf_constant: float) -> Floats:
-    """Return the normalized score of each document; 0 for documents that were not retrieved.
+    """Normalize scores within each query; return 0 for documents that were not retrieved.
 
-    Raise ValueError if the squares of scores may overflow.
+    `normalizer` is a key of NORMALIZERS, such as "minmax" or "rrf"; `rrf_constant` is the constant
+    k of reciprocal rank fusion, 1 / (k + rank). Raise ValueError if squares of scores may overflow.
     """
     largest = np.abs(signal.scores).max(initial=0.0)
     if largest > LARGEST:

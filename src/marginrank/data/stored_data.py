@@ -1,4 +1,4 @@
-"""RankingData whose X stays on disk in a store, and consecutive parts of it."""
+"""Data sets whose X stays on disk in a store, and the subsets of consecutive queries of them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,23 +11,23 @@ from marginrank.data.store.store import Path, open_store
 
 
 def open_stored(folder: Path, *, verify: bool = True) -> RankingData:
-    """Return the data of a store with X on disk, as :class:`StoredFeatures`.
+    """Open a store as a RankingData whose X stays on disk, as a :class:`StoredFeatures`.
 
     With `verify`, the checksums of all files except X are compared, and queries, labels and weights
-    are checked.
+    are validated.
     """
     return RankingData._from_parts(open_store(folder, verify=verify, map_features=False))
 
 
 def left_on_disk(data: RankingData) -> RankingData:
-    """Return the RankingData of an opened store, with X on disk."""
+    """Return a RankingData that was opened from a store, with X on disk instead of in memory."""
     return RankingData._from_parts(data._parts()._replace(X=data.stored))
 
 
 def between(data: RankingData, first: int, last: int, X: Any) -> RankingData:
-    """Return the data of the queries from `first` to `last`; X holds their features.
+    """Return the queries `first` to `last` - 1 of a data set as a RankingData.
 
-    The rows of each query must be contiguous.
+    X holds the features of these queries. The rows of each query must be contiguous.
     """
     queries, rows = slice(first, last), slice(*data.queries.offsets[[first, last]])
 
@@ -51,7 +51,11 @@ def between(data: RankingData, first: int, last: int, X: Any) -> RankingData:
 
 
 def open_if_it_fits(folder: Path) -> RankingData:
-    """Return the data of a store; X stays on disk if it is packed and does not fit in memory."""
+    """Open a store as a RankingData; X stays on disk if it is packed and larger than free memory.
+
+    An X that is not packed is mapped into memory, whatever its size. A packed X stays on disk only
+    if its rows are in the order of the queries.
+    """
     found = open_store(folder, verify=False, map_features=False)
     stored = found.stored
     assert stored is not None
@@ -62,9 +66,9 @@ def open_if_it_fits(folder: Path) -> RankingData:
 
 
 def whole_queries(data: RankingData, chunk_documents: int) -> Iterator[RankingData]:
-    """Yield the chunks of whole queries of data with X on disk.
+    """Yield data with X on disk in chunks of whole queries, each a RankingData in memory.
 
-    A chunk has up to `chunk_documents` documents, or is one larger query.
+    A chunk has at most `chunk_documents` documents, unless it is a single larger query.
     """
     rows = FeatureRows.of(data.X)
     offsets = data.queries.offsets

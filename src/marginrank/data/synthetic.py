@@ -1,4 +1,4 @@
-"""Synthetic ranking problems."""
+"""Random ranking problems for tests, examples and benchmarks."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def make_ranking(
     noise : float, default=0.5
         Standard deviation of the noise in the utility.
     informative : int or None, default=None
-        Number of features with a non-zero true weight, None for all. In sparse data frequent
-        features are more likely.
+        Number of features with a non-zero true weight; None for all. In sparse data, frequent
+        features are more likely to have one.
     correlation : float in [0, 1), default=0.0
         Correlation of two features of the same factor, up to sign. Close to one, the Hessian is
         ill-conditioned.
@@ -144,7 +144,10 @@ def make_ranking(
 
 @dataclass(frozen=True)
 class _Model:
-    """The parameters of the distribution; arrays have one entry per feature by default."""
+    """Parameters of the distribution that `make_ranking` draws from.
+
+    Arrays have one entry per feature, unless their comment says otherwise.
+    """
 
     presence: Floats  # the probability that a feature is stored
     factor: Integers
@@ -156,14 +159,14 @@ class _Model:
     heavy_tail: float
 
     def draw_factors(self, rng: np.random.Generator, qid: Integers, dtype: Any) -> NDArray[Any]:
-        """Draw the latent factors of documents, including the offsets of their queries."""
+        """Draw the latent factors of each document, and add the offset of its query."""
         factors = rng.standard_normal((qid.size, self.offset.shape[1]), dtype=dtype)
         factors *= math.sqrt(self.correlation)
         factors += self.offset[qid]
         return factors
 
     def stretch(self, z: NDArray[Any], scale: Floats) -> None:
-        """Apply heavy tails and scales to z, in place."""
+        """Turn latent features z into heavy-tailed features of different scales, in place."""
         if self.heavy_tail == 0:
             return
         size = np.abs(z)
@@ -203,7 +206,7 @@ def _draw_model(
 def _signal_variance(
     coef: Floats, presence: Floats, factor: Integers, sign: Floats, correlation: float
 ) -> float:
-    """Return the variance of coef @ z without the query offset."""
+    """Return the variance of the utility coef @ z of the documents of a query."""
     by_factor = np.bincount(factor, weights=presence * sign * coef)
     own = (1 - correlation) * (presence @ coef**2)
     scattered = (presence * (1 - presence)) @ coef**2
@@ -211,13 +214,17 @@ def _signal_variance(
 
 
 def _draw_presence(rng: np.random.Generator, n_features: int, density: float) -> Floats:
-    """Return p_j = min(ceiling, c * popularity_j) in random order, with mean `density`."""
+    """Return the probability that an entry is stored for each feature; the mean is `density`.
+
+    Probabilities are min(ceiling, c / rank), in random order.
+    """
     if density == 1:
         return np.ones(n_features)
     # Below one: probability one would need infinitely many draws in _draw_sparse_block.
     ceiling = max(0.9, (1 + density) / 2)
     popularity = 1 / np.arange(1, n_features + 1)
-    # Candidate m puts the m most popular features at the ceiling; the first consistent m is used.
+    # c[m] gives the mean `density` if the m most popular features are at the ceiling. Take the
+    # first m for which all others are below it.
     tail = np.cumsum(popularity[::-1])[::-1]
     c = (density * n_features - ceiling * np.arange(n_features)) / tail
     first = np.argmax(c * popularity <= ceiling)
@@ -261,7 +268,10 @@ def _draw_sparse(
 def _draw_sparse_block(
     rng: np.random.Generator, model: _Model, hits: Floats, qid: Integers, dtype: Any
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return random rows of CSR: values, columns, number of entries per row, and utilities."""
+    """Draw sparse rows; return values, column indices, entries per row, and utilities.
+
+    `hits` are the cumulative sums of the expected number of entries of each feature in a row.
+    """
     # Poisson hits of mean -log(1 - p_j) hit a cell at least once with probability p_j, so merging
     # duplicates yields independent entries without visiting empty cells.
     row = np.repeat(np.arange(qid.size), rng.poisson(hits[-1], size=qid.size))

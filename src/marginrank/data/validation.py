@@ -1,4 +1,7 @@
-"""Validation of user input; error messages contain the argument, the index and the fix."""
+"""Validation of X, labels, weights and other arrays passed by the user.
+
+Error messages name the argument, the index of the bad entry, and what to do.
+"""
 
 import datetime
 import os
@@ -19,17 +22,17 @@ EXACT_INTEGERS = 2**53  # largest integer up to which float64 represents all int
 
 
 def columns_of(X: Any) -> list[str] | None:
-    """Return the names of a data frame's columns, if all are strings."""
+    """Return the column names of a data frame if all are strings, else None."""
     names = list(getattr(X, "columns", ()))
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
 def check_features(X: Any, *, missing: bool = False) -> Any:
-    """Validate X and convert it to the layout of the native kernels, if possible without a copy.
+    """Validate X and convert it to the layout of the C++ kernels, if possible without a copy.
 
-    Dense: float32 or float64 with contiguous rows. Sparse: CSR with sorted, unique indices. The
-    caller checks for NaN. Other missing values, such as None, pandas.NA or masked entries, become
-    NaN with `missing` and otherwise raise ValueError.
+    The layout is an array of float32 or float64 with contiguous rows, or CSR with sorted, unique
+    indices. None, pandas.NA and masked entries become NaN if `missing`, else they raise ValueError.
+    NaN itself is kept: the caller checks for it.
     """
     if sp.issparse(X):
         return _check_sparse(X)
@@ -53,7 +56,7 @@ def check_features(X: Any, *, missing: bool = False) -> Any:
 
 
 def check_not_path(X: Any) -> None:
-    """Raise TypeError if X is a path."""
+    """Raise TypeError if X is a path instead of a matrix."""
     if isinstance(X, (str, os.PathLike)):
         raise TypeError(
             f"X={os.fspath(X)!r} is a path; open it with RankingData.open (a store) or load_letor "
@@ -62,7 +65,7 @@ def check_not_path(X: Any) -> None:
 
 
 def check_not_lazy(values: Any, name: str) -> None:
-    """Raise TypeError if `values` is a lazy frame of polars."""
+    """Raise TypeError if `values` is a polars LazyFrame."""
     if hasattr(values, "collect_schema") and hasattr(values, "collect"):
         raise TypeError(
             f"{name} is a {type(values).__name__}, which holds no values yet; pass "
@@ -71,7 +74,7 @@ def check_not_lazy(values: Any, name: str) -> None:
 
 
 def _check_no_dates(X: Any) -> None:
-    """Raise ValueError if a column of a frame holds dates; polars would convert them to numbers."""
+    """Raise ValueError if a column holds dates, which polars would silently convert to numbers."""
     if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
         return
     for name, dtype in zip(X.columns, X.dtypes, strict=True):
@@ -83,16 +86,17 @@ def _check_no_dates(X: Any) -> None:
 
 
 def from_device(values: Any) -> Any:
-    """Copy a GPU tensor to a NumPy array; return any other value unchanged."""
+    """Copy a CUDA tensor to a NumPy array; return any other value unchanged."""
     return values.cpu().numpy() if getattr(values, "is_cuda", False) else values
 
 
 def real_array(
     values: Any, name: str, wrong_type: type[Exception] = ValueError, *, missing: bool = False
 ) -> NDArray[Any]:
-    """Convert `values` to an array of real numbers, of any dtype including object.
+    """Convert `values` to an array of real numbers, which may have dtype object.
 
-    Missing values other than NaN become NaN with `missing` and otherwise raise ValueError.
+    None, pandas.NA and masked entries become NaN if `missing`, else they raise ValueError. `name`
+    is the argument in messages; `wrong_type` is raised instead of TypeError.
     """
     values = from_device(values)
     if missing and np.ma.is_masked(values):
@@ -119,7 +123,7 @@ def real_array(
 
 
 def _unmasked(values: Any) -> NDArray[Any]:
-    """Replace masked entries by NaN; integers stay exact."""
+    """Replace masked entries by NaN; an array of integers becomes an object array."""
     array = np.ma.getdata(values)
     array = array.astype(array.dtype if array.dtype.kind == "f" else object)
     array[np.ma.getmaskarray(values)] = np.nan
@@ -150,7 +154,10 @@ def _check_objects(array: NDArray[Any], name: str, columns: Any) -> None:
 
 
 def _column_of(at: int, shape: tuple[int, ...], columns: Any) -> str:
-    """Return the end of an error message: ", in column …" of the entry with flat index `at`."""
+    """Return the text ", in column …" for an error message, if the array is a matrix.
+
+    `at` is the index of the entry in the flattened array.
+    """
     if len(shape) != 2:
         return ""
     column = at % shape[1]
@@ -170,7 +177,10 @@ def _place(name: str, index: Iterable[Any]) -> str:
 
 
 def check_exact(entries: NDArray[Any], place: Callable[[int], str]) -> None:
-    """Raise ValueError for integers that float64 would round; most of them are ids."""
+    """Raise ValueError for integers that float64 cannot represent exactly, most likely ids.
+
+    `place` returns the name of an entry by its flat index, such as "X[2, 5]".
+    """
     if entries.dtype.kind == "O":
         entries = np.array([v if isinstance(v, Integral) else 0 for v in entries], dtype=object)
     elif entries.dtype.kind not in "iu" or entries.size == 0:
@@ -187,7 +197,7 @@ def check_exact(entries: NDArray[Any], place: Callable[[int], str]) -> None:
 def _plain(array: NDArray[Any]) -> NDArray[Any]:
     if array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative:
         return array
-    # ascontiguousarray would keep unaligned addresses
+    # np.ascontiguousarray does not copy arrays at unaligned addresses, which the kernels reject.
     return np.require(array, array.dtype.newbyteorder("="), ["C_CONTIGUOUS", "ALIGNED"])
 
 
@@ -208,13 +218,14 @@ def _check_sparse(X: Any) -> Any:
         X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
     if not _is_canonical(X):
         X = X.copy() if X is original else X
-        X.has_sorted_indices = X.has_canonical_format = False  # flags may be wrong
+        # Clear the flags, which may be wrong: sum_duplicates does nothing if they are set.
+        X.has_sorted_indices = X.has_canonical_format = False
         X.sum_duplicates()
     return _with_plain_parts(X)
 
 
 def _is_canonical(X: Any) -> bool:
-    """Return True if CSR indices are sorted and unique, regardless of the matrix's flags."""
+    """Return True if CSR indices are sorted and unique, even if the flags of X say otherwise."""
     unmarked = sp.csr_array(X.shape, dtype=X.dtype)
     unmarked.data, unmarked.indices, unmarked.indptr = X.data, X.indices, X.indptr
     return bool(unmarked.has_canonical_format)
@@ -233,7 +244,7 @@ def _with_plain_parts(X: Any) -> Any:
 
 
 def check_indices(X: Any, name: str) -> None:
-    """Raise ValueError if indices are out of range; scipy itself would crash on them."""
+    """Raise ValueError if a sparse matrix has indices out of range, on which scipy would crash."""
     try:
         if hasattr(X, "check_format"):
             X.check_format(full_check=True)
@@ -256,16 +267,16 @@ def check_not_empty(shape: tuple[int, ...]) -> None:
 
 
 def as_matrix(X: Any) -> _core.Matrix:
-    """Convert validated X to a matrix of the native kernels."""
+    """Wrap validated X, dense or CSR, in the matrix class of the C++ kernels."""
     if sp.issparse(X):
         return _core.Matrix.csr(X.data, X.indices, X.indptr, X.shape[1])
     return _core.Matrix.dense(X)
 
 
 def check_finite(X: Any, matrix: _core.Matrix, threads: int, *, allow_nan: bool = False) -> bool:
-    """Return True if X has NaN; raise ValueError if NaN is not allowed, or X has infinity."""
-    # The magnitudes of the features are cached for the fit, unless features outnumber entries: then
-    # the cache could be much larger than X.
+    """Return whether X has NaN; raise ValueError for infinity, and for NaN unless `allow_nan`."""
+    # `matrix.magnitudes`, the largest magnitude of each feature, is cached and used again by the
+    # fit. If features outnumber entries, the cache could be much larger than X.
     wide = sp.issparse(X) and matrix.n_columns > matrix.n_entries
     if np.isfinite(X.data[: X.indptr[-1]] if wide else matrix.magnitudes(threads)).all():
         return False
@@ -283,7 +294,7 @@ def not_finite(values: NDArray[Any]) -> Any:
 
 
 def find_bad(X: Any, is_bad: Callable[[NDArray[Any]], Any]) -> tuple[int, int, float] | None:
-    """Return row, column and value of the first entry for which `is_bad`, or None."""
+    """Return (row, column, value) of the first entry of X for which `is_bad` is True, or None."""
     if sp.issparse(X):
         bad = np.flatnonzero(is_bad(X.data[: X.indptr[-1]]))
         return (*_index_of_entry(X, int(bad[0])), float(X.data[bad[0]])) if bad.size else None
@@ -301,7 +312,10 @@ def _index_of_entry(X: Any, at: int) -> tuple[int, int]:
 
 
 def check_vector(values: ArrayLike, name: str, n: int, meaning: str) -> Floats:
-    """Return `values` as an array of n finite float64; `meaning` explains n in messages."""
+    """Convert `values` to an array of n float64; raise ValueError if one is not finite.
+
+    Error messages contain `name`, the argument, and `meaning`, such as "one score per document".
+    """
     array = _one_dimensional(real_array(values, name), name, n, meaning)
     array = array.astype(np.float64, copy=False)
     bad = np.flatnonzero(~np.isfinite(array))
@@ -324,7 +338,10 @@ def _one_dimensional(array: NDArray[Any], name: str, n: int, meaning: str) -> ND
 
 
 def check_weights(values: ArrayLike, name: str, n: int, meaning: str) -> Floats:
-    """Return `values` as an array of n finite, non-negative float64."""
+    """Convert weights to an array of n float64; raise ValueError if one is negative or not finite.
+
+    Error messages contain `name`, the argument, and `meaning`, such as "one weight per query".
+    """
     weights = check_vector(values, name, n, meaning)
     negative = np.flatnonzero(weights < 0)
     if negative.size:
@@ -335,9 +352,9 @@ def check_weights(values: ArrayLike, name: str, n: int, meaning: str) -> Floats:
 
 
 def check_exact_labels(y: Any, n: int) -> NDArray[Any]:
-    """Validate n labels; return float64, or integers if float64 would round them.
+    """Validate the labels of n documents; return float64, or integers if float64 would round them.
 
-    Integers are int64 or uint64, or Python integers if these do not hold all values.
+    The integers are int64 or uint64, or an object array if these types are too small.
     """
     if y is None:
         raise ValueError("y is None: data requires y to be passed, but the target y is None.")
@@ -360,14 +377,17 @@ def check_exact_labels(y: Any, n: int) -> NDArray[Any]:
 
 
 def in_order(labels: NDArray[Any]) -> Floats:
-    """Convert validated labels to float64 without changing their order; integers become ranks."""
+    """Convert validated labels to float64 in the same order; large integers become their ranks.
+
+    Only the order of labels matters for pairs, and float64 would round large integers.
+    """
     if labels.dtype == np.float64:
         return labels
     return np.unique(labels, return_inverse=True)[1].astype(np.float64)
 
 
 def check_float_dtype(dtype: DTypeLike) -> np.dtype[Any]:
-    """Return float32 or float64; raise ParameterError for other types."""
+    """Validate the parameter `dtype`: return float32 or float64, else raise ParameterError."""
     try:
         result = np.dtype(dtype)
     except TypeError:
@@ -384,12 +404,15 @@ def check_label_width(labels: NDArray[Any], path: str) -> None:
 
 
 def check_labels(y: ArrayLike, n: int) -> Floats:
-    """Return labels as n finite float64; large integers become their ranks."""
+    """Validate the labels of n documents; return float64, with large integers as ranks."""
     return in_order(check_exact_labels(y, n))
 
 
 def check_texts(values: Sequence[str] | None, name: str, n: int, meaning: str) -> list[str] | None:
-    """Return `values` as a list of n strings, or None; `meaning` explains n in messages."""
+    """Convert `values` to a list of n strings; None stays None.
+
+    Error messages contain `name`, the argument, and `meaning`, such as "one comment per document".
+    """
     if values is None:
         return None
     if isinstance(values, str) or not hasattr(values, "__getitem__"):

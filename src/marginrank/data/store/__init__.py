@@ -1,1 +1,1 @@
-"""The store: a folder on disk with the features, labels and queries of a data set."""
+"""The store: a folder on disk that holds a data set, with X in binary and memory-mapped."""

@@ -1,4 +1,4 @@
-"""Reading of a store's X, block by block, with bounded memory."""
+"""Reading of the feature matrix X of a store, block by block, with bounded memory."""
 
 import errno
 import mmap
@@ -20,32 +20,50 @@ from marginrank.data.store.stored_features import StoredFeatures, StoredFile, da
 Bytes = NDArray[np.uint8]
 Rows = tuple[int, int]  # first row of a block, and the row after its last
 
-BUFFERS = 4  # buffers: one in use, one being read, two spare for uneven reading speed
+BUFFERS = 4  # number of buffers: one in use, one being read, two spare for uneven reading speed
 ALIGNMENT = 64  # alignment of each array in a buffer, in bytes
 PIECE = 1 << 23  # bytes read at a time
 FIX = "restore the store from a copy, or convert the data again"
 
 
 class PinnedBlocks(NamedTuple):
-    """Sizes of the blocks that stay in memory (pinned)."""
+    """Number and sizes of the blocks of rows that stay in memory (pinned) between passes over X."""
 
-    n_blocks: int  # number of pinned blocks, which are the first ones
+    n_blocks: int  # the first n_blocks blocks are pinned
     n_bytes: int  # memory of the pinned blocks
     unpinned_bytes: int  # bytes on disk of the blocks that every pass reads
 
 
 class FeatureReader:
-    """Reads blocks of rows of X several times, ahead of the computation.
+    """Reader of an X on disk that yields blocks of rows, in several passes, and reads ahead.
 
-    A thread reads into a few buffers while the consumer computes. Block b has the rows from
-    ``bounds[b]`` to ``bounds[b + 1]``. The first blocks, as many as fit in `pinned_bytes`, stay in
-    memory after they have been read once. Nothing is left in the page cache. Checksums are compared
-    as soon as every block has been read once in order.
+    A thread reads the next blocks into a few buffers while the caller computes. As many of the
+    first blocks as fit in `pinned_bytes` are *pinned*: they stay in memory after they have been
+    read once. Nothing is left in the page cache of the system. After the first pass over all
+    blocks, their checksums are compared.
 
-    `threads` unpack rows. `on_read` is called in the consumer's thread after each block, with the
-    number of its rows and the number of bytes read for it (0 if it was in memory). `bytes_read`
-    counts the bytes of X read so far; `buffer_bytes` is the memory of the buffers, less than
-    :meth:`memory_needed` if large blocks are pinned.
+    Parameters
+    ----------
+    features : StoredFeatures
+        The files of X.
+    bounds : ndarray of int64
+        Block b has the rows from ``bounds[b]`` to ``bounds[b + 1] - 1``.
+    pinned_bytes : int
+        Memory for pinned blocks.
+    threads : int
+        Number of threads that unpack rows.
+    on_read : callable, optional
+        Called after each block with its number of rows, and the number of bytes that were read
+        from disk for it (0 if it was in memory).
+
+    Attributes
+    ----------
+    bytes_read : int
+        Bytes of X read from disk so far.
+    buffer_bytes : int
+        Memory of the buffers.
+    pinned : PinnedBlocks
+        Number and sizes of the pinned blocks.
     """
 
     def __init__(
@@ -79,7 +97,7 @@ class FeatureReader:
 
     @staticmethod
     def memory_needed(features: StoredFeatures, bounds: Integers) -> int:
-        """Return the largest number of bytes that a reader allocates, without pinned blocks."""
+        """Return the largest number of bytes that a reader allocates if it pins no blocks."""
         return _buffer_bytes(features, _block_sizes(features, _blocks(bounds)), n_pinned=0)
 
     def _pin(self, pinned_bytes: int) -> None:
@@ -103,10 +121,11 @@ class FeatureReader:
         self._unpacked = _allocate(max((size.in_memory for size in unpacked), default=0))
 
     def sweep(self, blocks: Iterable[int]) -> Iterator[tuple[int, Any]]:
-        """Yield the numbers and rows (ndarray or csr_array) of blocks, in the given order.
+        """Make one pass over X: yield (block number, rows) for the blocks with the given numbers.
 
-        Blocks may be absent or repeated. The rows are read-only and valid until the next block is
-        requested, because their memory is then reused. A new pass ends the one before.
+        Numbers may be omitted or repeated. Rows are an ndarray or a csr_array. They are read-only,
+        and valid until the next block is requested, because their memory is then reused. Starting
+        a new pass ends the previous one.
         """
         numbers = range(len(self._blocks))
         order = [numbers[block] for block in blocks]
@@ -141,11 +160,11 @@ class FeatureReader:
                 self._end_sweep()
 
     def _stays(self, block: int) -> bool:
-        """Whether a block is read directly into its pinned memory."""
+        """Return True if a block is read directly into its pinned memory, without a buffer."""
         return block < self.pinned.n_blocks and self._features.packed is None
 
     def _missing(self, order: list[int]) -> list[int]:
-        """Return the blocks that a pass must read from disk, because they are not pinned yet."""
+        """Return the blocks that a pass reads from disk: all that are not in memory yet."""
         known = set(self._rows)
         missing = []
         for block in order:
@@ -174,9 +193,9 @@ class FeatureReader:
     def _read(
         self, block: int, buffer: Bytes | None, thread: "_ReaderThread"
     ) -> tuple[list[Bytes], Bytes | None]:
-        """Read a block into `buffer`, or into its pinned memory if that is None.
+        """Read a block into `buffer`, or into the block's pinned memory if `buffer` is None.
 
-        It runs in the reader thread and returns the bytes of each file, and `buffer`.
+        This runs in the reader thread. Return the bytes of the block in each file, and `buffer`.
         """
         place = self._places[block] if buffer is None else buffer
         contents, checksums = [], list(self._checksums)
@@ -256,7 +275,11 @@ class _ReaderThread:
 
 
 class UncachedFile:
-    """A file of X, read so that at most one chunk of it is in the page cache."""
+    """A file of X that is read without filling the page cache of the system.
+
+    Each chunk is dropped from the page cache as soon as it was read, because a data set larger than
+    memory would displace the files of all other programs.
+    """
 
     def __init__(self, stored: StoredFile) -> None:
         self._stored = stored
@@ -273,7 +296,7 @@ class UncachedFile:
         self.drop()
 
     def read(self, position: int, content: Bytes) -> Iterator[memoryview]:
-        """Fill `content` with the bytes from `position` on; yield each chunk when it was read."""
+        """Fill `content` with the bytes of the file from `position`; yield each chunk once read."""
         if position < self._end:
             self.drop()
         view = content.data
@@ -296,7 +319,7 @@ class UncachedFile:
         return b"".join(self.read(0, np.empty(self._stored.start, dtype=np.uint8)))
 
     def drop(self, end: int = 0) -> None:
-        """Drop the file up to byte `end` (0: all of it) from the page cache."""
+        """Drop the first `end` bytes of the file (all if 0) from the page cache of the system."""
         if hasattr(os, "posix_fadvise"):  # not on macOS
             os.posix_fadvise(self._file.fileno(), 0, end, os.POSIX_FADV_DONTNEED)
         self._end = end
@@ -314,7 +337,7 @@ def _aligned(n_bytes: int) -> int:
 
 
 class _BlockSize(NamedTuple):
-    """Bytes of aligned memory for a block."""
+    """Bytes that a block of rows takes on disk and in memory, with alignment."""
 
     on_disk: int
     in_memory: int  # unpacked
@@ -333,12 +356,12 @@ def _block_sizes(features: StoredFeatures, blocks: list[Rows]) -> list[_BlockSiz
 
 
 def _buffered(features: StoredFeatures, sizes: list[_BlockSize], n_pinned: int) -> list[_BlockSize]:
-    """Return the sizes of the blocks that need a buffer: unpinned or packed blocks."""
+    """Return the sizes of the blocks that are read into a buffer: unpinned or packed blocks."""
     return sizes[n_pinned:] if features.packed is None else sizes
 
 
 def _buffer_bytes(features: StoredFeatures, sizes: list[_BlockSize], n_pinned: int) -> int:
-    """Return the bytes of all buffers plus, for packed data, of one unpacked block."""
+    """Return the bytes of all buffers, including the one for an unpacked block of packed data."""
     buffered = _buffered(features, sizes, n_pinned)
     largest = max((size.on_disk + size.indptr for size in buffered), default=0)
     n_bytes = min(BUFFERS, len(buffered)) * largest
@@ -348,7 +371,7 @@ def _buffer_bytes(features: StoredFeatures, sizes: list[_BlockSize], n_pinned: i
 
 
 def _allocate(n_bytes: int) -> Bytes:
-    """Allocate memory that returns to the system when its last array is deleted."""
+    """Allocate bytes with mmap, so that the memory returns to the system once they are deleted."""
     private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
     try:
         return np.frombuffer(mmap.mmap(-1, max(n_bytes, 1), flags=private), dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""Features read in blocks of rows, in any order of the rows, from memory or a store."""
+"""Reading of X in blocks of rows, in any order of the rows, from memory or from a store."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ RowIndex = slice | Integers
 
 
 class Entries(NamedTuple):
-    """Rows of CSR, whose arrays may be memory maps."""
+    """Rows of a CSR matrix as its three arrays, which may be memory-mapped."""
 
     data: NDArray[Any]
     indices: NDArray[Any]
     indptr: NDArray[Any]
 
     def take(self, rows: RowIndex) -> "Entries":
-        """Return the given rows; a slice copies only `indptr`."""
+        """Return the given rows, a slice (which copies only `indptr`) or an array of numbers."""
         if isinstance(rows, slice):
             begin, end = self.indptr[rows.start], self.indptr[rows.stop]
             indptr = self.indptr[rows.start : rows.stop + 1] - begin
@@ -47,18 +47,24 @@ class Entries(NamedTuple):
 
 @dataclass(frozen=True)
 class FeatureRows:
-    """Features of an array, of CSR or of a store, read in blocks of rows."""
+    """Common interface to the rows of an ndarray, a CSR matrix or the X of a store.
+
+    :meth:`blocks` reads all rows in blocks, in the order given by `order`.
+    """
 
     take: Callable[[RowIndex], Any]  # returns rows as an array, or Entries with `indptr`
     shape: tuple[int, int]
     dtype: np.dtype[Any]
     indptr: NDArray[Any] | None = None  # row offsets of the source, if rows are sparse
-    index_dtype: np.dtype[Any] | None = None  # type of indices and indptr in files
-    order: Integers | None = None  # source row of each row; None: same order
+    index_dtype: np.dtype[Any] | None = None  # type of indices and indptr in the files of a store
+    order: Integers | None = None  # row numbers in the order of reading; None for 0, 1, …
 
     @classmethod
     def of(cls, X: Any) -> "FeatureRows":
-        """Return FeatureRows of an array, of CSR or of a store (whose checksums are compared)."""
+        """Create a FeatureRows from an ndarray, a CSR matrix or a StoredFeatures.
+
+        The checksums of a StoredFeatures are compared.
+        """
         if isinstance(X, StoredFeatures):
             contents = [file.mapped() for file in X.files]
             if X.packed is not None:
@@ -73,7 +79,10 @@ class FeatureRows:
     def of_entries(
         cls, entries: Entries, shape: tuple[int, int], dtype: np.dtype[Any], *, dense: bool
     ) -> "FeatureRows":
-        """Return FeatureRows of CSR entries, converted to `dtype` and, with `dense`, to arrays."""
+        """Create a FeatureRows from CSR arrays, whose values are converted to `dtype` when read.
+
+        If `dense`, blocks are dense arrays.
+        """
         few = int(entries.indptr[-1]) < 2**31
         index_dtype = np.dtype(np.int32 if few else np.int64)
 
@@ -87,13 +96,13 @@ class FeatureRows:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of the arrays of all rows, without `indptr`."""
+        """Size of X in bytes: its dense array, or `data` and `indices` of CSR."""
         if self.indptr is None or self.index_dtype is None:
             return self.shape[0] * self.shape[1] * self.dtype.itemsize
         return int(self.indptr[-1]) * (self.dtype.itemsize + self.index_dtype.itemsize)
 
     def blocks(self) -> Iterator[Any]:
-        """Yield all rows as arrays or Entries of bounded size."""
+        """Yield all rows in blocks of about 4 MiB, each an ndarray or, if sparse, an Entries."""
         for first, last in self._ranges():
             if self.order is None:
                 yield self.take(slice(first, last))

@@ -1,4 +1,4 @@
-"""Dense features packed into the smallest types that hold each column exactly."""
+"""Lossless compression of dense X: each column is stored in the smallest type that is exact."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,14 +18,17 @@ WORTHWHILE = 0.9  # rows are packed if this reduces their bytes to at most this 
 
 @dataclass(frozen=True)
 class PackedColumns:
-    """The NumPy type in which each column of X is stored, and conversions."""
+    """The NumPy type in which each column of a dense X is stored, and conversions.
+
+    A packed row holds the values of all float64 columns, then float32, and so on, as bytes.
+    """
 
     types: tuple[str, ...]  # type of each column, from TYPES
     dtype: np.dtype[Any]  # type in memory, float32 or float64
 
     @cached_property
     def columns(self) -> dict[str, Integers]:
-        """Column numbers by type, in the order of the bytes of a packed row."""
+        """The numbers of the columns of each type, in the order of a packed row."""
         types = np.array(self.types)
         return {name: np.flatnonzero(types == name) for name in TYPES}
 
@@ -42,11 +45,11 @@ class PackedColumns:
 
     @property
     def worthwhile(self) -> bool:
-        """Whether packing saves enough bytes to be used."""
+        """Whether packing saves at least 10 % of the bytes."""
         return self.row_bytes <= WORTHWHILE * len(self.types) * self.dtype.itemsize
 
     def pack(self, X: NDArray[Any]) -> NDArray[np.uint8]:
-        """Return rows of X packed into bytes; each type must hold its column exactly."""
+        """Convert rows of X to packed rows of bytes; each type must hold its column exactly."""
         packed = np.empty((X.shape[0], self.row_bytes), dtype=np.uint8)
         first = 0
         for name, columns in self.columns.items():
@@ -60,7 +63,7 @@ class PackedColumns:
     def unpack(
         self, packed: NDArray[np.uint8], out: NDArray[Any] | None = None, threads: int = 1
     ) -> NDArray[Any]:
-        """Convert packed rows to an array of their values, in `out` if given."""
+        """Convert packed rows of bytes to rows of X, written to `out` if given."""
         if out is None:
             out = np.empty((packed.shape[0], len(self.types)), dtype=self.dtype)
         counts = [self.columns[name].size for name in TYPES]
@@ -69,7 +72,10 @@ class PackedColumns:
 
 
 def smallest_types(blocks: Iterable[NDArray[Any]], n_columns: int, dtype: Any) -> PackedColumns:
-    """Return, per column, the smallest type that represents its values in all blocks exactly."""
+    """Find the smallest type for each column of X that holds all its values exactly.
+
+    `blocks` are blocks of the rows of X, of type `dtype`. Integer types are unsigned.
+    """
     dtype = np.dtype(dtype)
     narrow = [name for name in NARROW if np.dtype(name).itemsize < dtype.itemsize]
     holds = {name: np.ones(n_columns, dtype=bool) for name in narrow}
@@ -86,7 +92,7 @@ def smallest_types(blocks: Iterable[NDArray[Any]], n_columns: int, dtype: Any) -
 
 
 def _held(X: NDArray[Any], narrow: np.dtype[Any]) -> Booleans:
-    """Return a mask of the columns that a type represents exactly; integer types lack −0.0."""
+    """Return a mask of the columns whose values a type holds exactly; integers cannot hold −0.0."""
     if narrow.kind == "u":
         inside = (X.min(axis=0) >= 0) & (X.max(axis=0) <= np.iinfo(narrow).max)
         integers = np.where(inside, X, 0).astype(narrow)

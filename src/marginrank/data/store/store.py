@@ -49,7 +49,7 @@ FILES = {f"{name}.npy" for names in (*FEATURES.values(), OTHERS) for name in nam
 
 
 class DataParts(NamedTuple):
-    """The attributes of a :class:`~marginrank.RankingData`."""
+    """The attributes of a :class:`~marginrank.RankingData`, as written to and read from a store."""
 
     X: Any
     y: NDArray[Any]
@@ -67,7 +67,10 @@ class DataParts(NamedTuple):
 
 
 class StoredText(Sequence[str]):
-    """Strings in a memory map: string i is ``text[offsets[i]:offsets[i + 1]]`` in UTF-8."""
+    """Sequence of strings that stay in a memory-mapped file until they are accessed.
+
+    String i is ``text[offsets[i]:offsets[i + 1]]``, decoded from UTF-8.
+    """
 
     def __init__(self, text: NDArray[np.uint8], offsets: Integers) -> None:
         self._bytes = text
@@ -99,14 +102,23 @@ def encode_texts(texts: Sequence[str]) -> tuple[NDArray[np.uint8], Integers]:
 
 
 def open_store(folder: Path, *, verify: bool = True, map_features: bool = True) -> DataParts:
-    """Return the data set of a store, with read-only arrays.
+    """Open a store; return its data set, with read-only arrays.
 
-    With `verify`, the checksums of all files are compared and queries, labels and weights are
-    checked; otherwise only files of up to 1 MiB are read. With `map_features`, X is mapped into
-    memory. Otherwise X is a :class:`StoredFeatures`, of which only the sizes of the files are
-    checked; its readers compare the checksums.
+    Parameters
+    ----------
+    folder : path
+        The store.
+    verify : bool
+        Compare the checksums of all files and validate queries, labels and weights. If False, only
+        files of up to 1 MiB are checked.
+    map_features : bool
+        Map X into memory. If False, X is a :class:`StoredFeatures`: only the sizes of its files are
+        checked here, and its checksums are compared when X is read.
 
-    If another process replaces the store meanwhile, the old or the new one is returned.
+    Notes
+    -----
+    If another process replaces the store while it is opened, all of the returned data come from the
+    old store, or all from the new one.
     """
     path = os.fspath(folder)
     for _ in range(ATTEMPTS):
@@ -124,7 +136,7 @@ def open_store(folder: Path, *, verify: bool = True, map_features: bool = True) 
 
 
 class _Store:
-    """A folder with a manifest of the known format and version."""
+    """A folder that is open as a store: its manifest has been read, and is of a known version."""
 
     def __init__(self, folder: str, descriptor: int, verify: bool) -> None:
         self._folder = folder
@@ -141,7 +153,7 @@ class _Store:
         return os.path.join(self._folder, name)
 
     def _open(self, name: str) -> IO[bytes]:
-        """Open a file by the folder's descriptor, which stays valid if the folder is renamed."""
+        """Open a file of the store by the folder's descriptor, which survives a renamed folder."""
 
         def opener(_: str, flags: int) -> int:
             return os.open(name, flags, dir_fd=self._descriptor)
@@ -205,7 +217,7 @@ class _Store:
             raise ValueError
 
     def data(self, map_features: bool) -> DataParts:
-        """Read the data set; X stays on disk unless it is mapped into memory."""
+        """Read the data set; X stays on disk unless `map_features`."""
         n_documents, n_queries = self._counts["documents"], self._counts["queries"]
         indptr = None
         if self._layout == "csr":
@@ -246,7 +258,10 @@ class _Store:
     def _opened(
         self, name: str, shape: Any, dtypes: Sequence[Any]
     ) -> tuple[IO[bytes], NpyHeader, StoredFile]:
-        """Open a file and check its size and header; `shape` None and empty `dtypes` allow any."""
+        """Open an .npy file and check its size and header.
+
+        `shape` None allows any shape, and an empty `dtypes` any type.
+        """
         if name not in self._files:
             raise self._damaged(MANIFEST, f"it does not list {name}.npy")
         file, entry = f"{name}.npy", self._files[name]
@@ -395,7 +410,10 @@ class _Store:
 
 
 def increases(starts: Integers) -> bool:
-    """Return True if `starts` begins with 0 and never decreases, in bounded memory."""
+    """Return True if the array `starts` begins with 0 and never decreases.
+
+    It is compared in blocks, because it may be a memory map larger than memory.
+    """
     blocks = (starts[at : at + CHECKED + 1] for at in range(0, starts.size, CHECKED))
     return bool(starts[0] == 0) and all((block[1:] >= block[:-1]).all() for block in blocks)
 
@@ -403,7 +421,11 @@ def increases(starts: Integers) -> bool:
 def ranked_ranges(
     y: NDArray[Any], documents: Documents, n_documents: int, threads: int
 ) -> Iterator[tuple[int, int, Queries]]:
-    """Yield (first, last, Queries) for consecutive queries with about `n_documents` in total."""
+    """Rank the labels y of a few queries at a time; yield (first, last, Queries).
+
+    Each range of queries, `first` to `last` - 1, has at most `n_documents` documents or is one
+    larger query.
+    """
     offsets = documents.offsets
     for first, last in bounded_ranges(offsets, n_documents):
         begin, end = int(offsets[first]), int(offsets[last])

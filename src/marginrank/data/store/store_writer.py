@@ -1,4 +1,4 @@
-"""Writing of a data set as a store."""
+"""Writing of a data set to a store, a folder of .npy files with a manifest."""
 
 import json
 import os
@@ -43,11 +43,11 @@ def save_store(
     packed: bool = False,
     grouped: bool = False,
 ) -> None:
-    """Write a data set to a folder that appears only when it is complete.
+    """Write a data set to a store; the folder appears only when it is complete.
 
-    X may be a :class:`StoredFeatures` or :class:`FeatureRows`. With `packed`, dense columns are
-    packed into smaller types that hold them exactly, if that saves space. With `grouped`, rows are
-    written query by query.
+    X may also be a :class:`StoredFeatures` or :class:`FeatureRows`. With `packed`, each dense
+    column is stored in the smallest type that holds it exactly, if that saves space. With
+    `grouped`, rows are written query by query.
     """
     with new_store(folder, overwrite) as temporary:
         check_label_width(data.y, os.fspath(folder))
@@ -55,13 +55,16 @@ def save_store(
 
 
 def new_store(folder: Path, overwrite: bool) -> AbstractContextManager[str]:
-    """Open a temporary folder that replaces `folder` when the context ends."""
+    """Return a context manager that yields a temporary folder, which becomes `folder` at the end.
+
+    Raise an error if `folder` exists, unless it is empty, or a store and `overwrite` is True.
+    """
     _check_target(os.fspath(folder), overwrite)
     return atomic_folder(folder)
 
 
 def write_parts(data: DataParts, folder: str, *, packed: bool, grouped: bool) -> None:
-    """Write the files of a store into an existing folder."""
+    """Write the files of a store into an existing folder; see :func:`save_store`."""
     order = data.queries.rows if grouped else None
     rows = data.X if isinstance(data.X, FeatureRows) else FeatureRows.of(data.X)
     rows = replace(rows, order=order)
@@ -156,7 +159,7 @@ def _write_texts(
 
 
 def _check_target(folder: str, overwrite: bool) -> None:
-    """Raise an error if the folder is not a store, or must not be overwritten."""
+    """Raise an error if `folder` exists and is not a store, or must not be overwritten."""
     if not os.path.lexists(folder):
         return
     names = set(os.listdir(folder)) if os.path.isdir(folder) else None
@@ -172,7 +175,10 @@ def _check_target(folder: str, overwrite: bool) -> None:
 
 
 def _encode_ids(ids: NDArray[Any]) -> tuple[NDArray[Any], str]:
-    """Return query ids as an array, and the kind of file to store them in: "array" or "json"."""
+    """Return query ids as an array for a .npy file, and its encoding: "array" or "json".
+
+    Ids that .npy files cannot hold without pickle are stored as the bytes of a JSON list.
+    """
     if ids.dtype.kind in ID_KINDS:
         return ids, "array"
     for one in ids:
@@ -191,7 +197,7 @@ def _encode_ids(ids: NDArray[Any]) -> tuple[NDArray[Any], str]:
 def _write_blocks(
     folder: str, name: str, dtype: Any, shape: tuple[int, ...], blocks: Iterable[NDArray[Any]]
 ) -> dict[str, Any]:
-    """Write a file in blocks; return its entry in the manifest."""
+    """Write an array, given in blocks of rows, to a .npy file; return its manifest entry."""
     with ArrayWriter(folder, name, dtype, shape) as file:
         for block in blocks:
             file.append(block)
@@ -209,7 +215,7 @@ def _write_array(
 
 
 class ArrayWriter:
-    """A new file ``{name}.npy`` in a folder, whose array is appended in blocks of rows."""
+    """Writer of a new file ``{name}.npy``, to which rows of an array are appended."""
 
     def __init__(self, folder: str, name: str, dtype: Any, shape: tuple[int, ...]) -> None:
         self._dtype, self._shape = np.dtype(dtype), shape
@@ -223,7 +229,7 @@ class ArrayWriter:
         np.lib.format.write_array_header_1_0(self, header)
 
     def write(self, content: bytes | memoryview) -> int:
-        """Write bytes, and update size and checksum."""
+        """Write bytes, and update the size and the checksum of the file."""
         self._n_bytes += len(content)
         self._crc = zlib.crc32(content, self._crc)
         return self._file.write(content)

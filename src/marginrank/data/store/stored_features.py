@@ -1,4 +1,4 @@
-"""X of a store on disk: byte ranges of its rows, and conversion of bytes to a matrix."""
+"""The feature matrix X of a store on disk: which bytes hold which rows, and how to decode them."""
 
 import math
 import os
@@ -15,7 +15,7 @@ from marginrank.data.store.packed import PackedColumns
 
 
 class NpyHeader(NamedTuple):
-    """Position, shape and type of the array in a .npy file."""
+    """The header of a .npy file: where its array starts, and the array's shape and type."""
 
     start: int
     shape: tuple[int, ...]
@@ -23,11 +23,11 @@ class NpyHeader(NamedTuple):
     dtype: np.dtype[Any]
 
     @property
-    def n_bytes(self) -> int:  # size of the file
+    def n_bytes(self) -> int:  # size of the file, header included
         return self.start + math.prod(self.shape) * self.dtype.itemsize
 
     def array(self, content: NDArray[np.uint8]) -> NDArray[Any]:
-        """Return a read-only view of the array in the bytes of the file."""
+        """Return the array as a read-only view of `content`, the bytes of the file."""
         flat = content[self.start :].view(self.dtype)
         array = np.asarray(flat.reshape(self.shape, order="F" if self.fortran else "C"))
         array.flags.writeable = False
@@ -35,7 +35,7 @@ class NpyHeader(NamedTuple):
 
 
 def read_header(stream: IO[bytes]) -> NpyHeader:
-    """Read the header; raise ValueError for arrays of objects and other format versions."""
+    """Read the header of a .npy file; raise ValueError for object arrays and unknown versions."""
     if np.lib.format.read_magic(stream) != (1, 0):
         raise ValueError("another version of the format")
     shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
@@ -54,7 +54,7 @@ class StoredFile:
     crc32: int
 
     def mapped(self) -> NDArray[np.uint8]:
-        """Map the bytes of the array; raise ValueError if the file is damaged."""
+        """Return the bytes of the array, memory-mapped; raise ValueError if they are damaged."""
         n_bytes = os.path.getsize(self.path)
         if n_bytes != self.n_bytes:
             raise damaged(self.path, f"it has {n_bytes} bytes instead of {self.n_bytes}")
@@ -65,7 +65,7 @@ class StoredFile:
 
 
 def damaged(path: str, what: str) -> ValueError:
-    """Return the error for a damaged file of a store."""
+    """Return a ValueError that says how a file of a store is damaged and what to do."""
     return ValueError(
         f"{path} is damaged: {what}; restore the store from a copy or save the data again."
     )
@@ -73,7 +73,11 @@ def damaged(path: str, what: str) -> ValueError:
 
 @dataclass(frozen=True)
 class StoredFeatures:
-    """X of a store on disk: its files, shape and type; rows are read in blocks."""
+    """The feature matrix X of a store, on disk: its files, shape and type.
+
+    It does not read files itself: :meth:`spans` says which bytes to read for some rows, and
+    :meth:`rows` converts them to a matrix.
+    """
 
     folder: str
     shape: tuple[int, int]
@@ -84,7 +88,7 @@ class StoredFeatures:
 
     @property
     def layout(self) -> str:
-        """Layout of the rows: "dense", "packed" or "csr"."""
+        """Layout of X: "dense", "packed" (dense in smaller types) or "csr"."""
         if self.packed is not None:
             return "packed"
         return "dense" if self.indptr is None else "csr"
@@ -97,11 +101,11 @@ class StoredFeatures:
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of X in memory, without `indptr`."""
+        """Number of bytes that X takes in memory, without the `indptr` of CSR."""
         return int(self.memory_before(np.array([self.shape[0]]))[0])
 
     def memory_before(self, rows: Integers) -> Integers:
-        """Return, for each row number, the bytes of memory that all earlier rows take."""
+        """Return, for each of some row numbers, the bytes that all earlier rows take in memory."""
         if self.indptr is None:
             return rows * (self.shape[1] * self.dtype.itemsize)
         sizes = self.dtype.itemsize + self.indptr.dtype.itemsize
@@ -109,7 +113,7 @@ class StoredFeatures:
         return before
 
     def spans(self, first: int, last: int) -> list[tuple[int, int]]:
-        """Return the byte ranges of the rows from `first` to `last`, one range for each file."""
+        """Return the byte range of the rows `first` to `last` - 1 in each file of X."""
         if self.indptr is None:
             row = self.packed.row_bytes if self.packed else self.shape[1] * self.dtype.itemsize
             return [(first * row, last * row)]
@@ -118,11 +122,11 @@ class StoredFeatures:
         return [(begin * size, end * size) for size in sizes]
 
     def n_bytes(self, first: int, last: int) -> int:
-        """Return the number of bytes on disk of the rows from `first` to `last`."""
+        """Return the number of bytes on disk of the rows `first` to `last` - 1."""
         return sum(end - begin for begin, end in self.spans(first, last))
 
     def n_bytes_in_memory(self, first: int, last: int) -> int:
-        """Return the number of bytes in memory of the rows from `first` to `last`."""
+        """Return the number of bytes in memory of the rows `first` to `last` - 1."""
         if self.packed is None:
             return self.n_bytes(first, last)
         return (last - first) * self.shape[1] * self.dtype.itemsize
@@ -136,9 +140,10 @@ class StoredFeatures:
         out: NDArray[Any] | None = None,
         threads: int = 1,
     ) -> Any:
-        """Convert the bytes of :meth:`spans` to rows, as an array or as CSR.
+        """Convert the bytes of the rows `first` to `last` - 1 to an ndarray or a csr_array.
 
-        Packed rows are unpacked into `out`, a new array by default; others are not copied.
+        `contents` has the bytes that :meth:`spans` refers to, one array per file. Packed rows are
+        unpacked into `out`, by default a new array; other rows are views of the bytes.
         """
         n_rows, width = last - first, self.shape[1]
         if self.packed is not None:
