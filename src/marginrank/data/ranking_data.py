@@ -62,8 +62,7 @@ class RankingData(AlignedWhenUnpickled):
         Position at which a document was shown, 1 for the top, if labels are clicks. A fit then
         estimates one effect per position (position bias), which `predict` does not use.
     context : array-like of shape (n_documents,), optional
-        Layout or device on which a document was shown, as integers or strings. Each context has its
-        own effects of positions.
+        Layout or device of each document, an integer or string, with its own effects of positions.
     feature_names : sequence of str, optional
         Names of the features; by default the column names if X is a data frame.
     comments : sequence of str, optional
@@ -76,16 +75,11 @@ class RankingData(AlignedWhenUnpickled):
 
     Attributes
     ----------
-    X : ndarray or sparse matrix of shape (n_documents, n_features)
-        The validated features.
-    y : ndarray of shape (n_documents,)
-        The labels as float64, or as integers if float64 would round them.
-    qid : ndarray of shape (n_documents,)
-        The number of each document's query: 0, 1, … in order of first appearance.
-    sample_weight, cost, position, context, comments : array-like of shape (n_documents,) or None
-        The validated arguments.
-    feature_names : list of str of length n_features, or None
-        Names of the features.
+    X, y, qid : ndarray or sparse matrix
+        The validated arguments. `y` is float64, or integers if float64 would round them. `qid`
+        numbers the queries 0, 1, … in order of first appearance.
+    sample_weight, cost, position, context, comments, feature_names : array-like or None
+        The validated arguments, one entry per document or feature.
     query_ids, query_weight : ndarray of shape (n_queries,)
         The id of each query, by first appearance, and its weight (or None).
     queries : Queries
@@ -220,8 +214,7 @@ class RankingData(AlignedWhenUnpickled):
         comments : str, optional
             Column with one comment per document, such as its id.
         allow_nan : bool, default=False
-            Keep NaN and nulls of features as NaN, for :class:`~marginrank.AdditiveRankSVM`. By
-            default, they raise ValueError.
+            Keep NaN and nulls as NaN instead of raising ValueError.
         n_jobs : int, optional
             Threads for the checks; all by default.
 
@@ -267,9 +260,7 @@ class RankingData(AlignedWhenUnpickled):
         depth: int = 100,
         unjudged: str = "irrelevant",
     ) -> Self:
-        """Create a RankingData from runs: all retrieved documents, with three features per run.
-
-        A run holds the documents that a system retrieved for each query, with their scores.
+        """Create a RankingData from runs (ranked lists): three features per run for each document.
 
         Parameters
         ----------
@@ -322,12 +313,10 @@ class RankingData(AlignedWhenUnpickled):
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the data set to a store, a folder that :meth:`open` maps into memory.
 
-        The folder is created atomically: it appears only when it is complete.
-
         Parameters
         ----------
         folder : str or path
-            The folder to create.
+            The folder to create. It appears only when it is complete.
         overwrite : bool, default=False
             Replace an existing store.
         """
@@ -423,8 +412,7 @@ def as_ranking_data(
 ) -> RankingData:
     """Return a RankingData made from the arguments of `fit`; X itself if it is a RankingData.
 
-    Raise ValueError if X is a RankingData and other arguments are given too, or if X has NaN and
-    `allow_nan` is False.
+    Raise ValueError for arguments in addition to a RankingData, and for NaN unless `allow_nan`.
     """
     others: dict[str, Any] = {
         "qid": qid,
