@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.tables import each
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
@@ -44,7 +45,7 @@ def imbalanced(n, seed):
     return X, (rng.random(n) < chance).astype(int)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_training_auc_is_at_least_that_of_a_classifier(seed):
     X, y = imbalanced(3000, seed)
     assert y.mean() < 0.05

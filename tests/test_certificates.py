@@ -10,6 +10,7 @@ from helpers.objectives import make_objective
 from helpers.oracle import LONG, Oracle
 from helpers.problem_counts import n_problems
 from helpers.small_problems import rescaled_problem, small_problem
+from helpers.tables import each
 from sklearn.exceptions import ConvergenceWarning
 
 from marginrank import RankingData, RankSVM, make_ranking
@@ -198,12 +199,12 @@ def exact_loss(loss, scores, y):
     return total
 
 
-@pytest.mark.parametrize("size", [2, 10, 100, 400])
 @pytest.mark.parametrize(
     "loss",
     [*map(get_loss, LOSSES), get_loss("hinge").smoothed(1e-5)],
     ids=[*LOSSES, "smoothed hinge"],
 )
+@each("size", [2, 10, 100, 400])
 def test_the_rounding_of_the_loss_is_what_the_kernels_say(loss, size):
     rng = np.random.default_rng(size)
     for _ in range(30):

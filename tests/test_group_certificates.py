@@ -11,6 +11,7 @@ from helpers.oracle import GroupOracle
 from helpers.plain_defaults import plain_curve_parameters
 from helpers.problem_counts import n_problems
 from helpers.small_problems import small_problem
+from helpers.tables import each
 from test_certificates import wrong_claims
 
 from marginrank.additive.fit import AdditiveParameters, prepare
@@ -54,7 +55,7 @@ def fitted(seed):
     return seen.minimize(objective, parameters, seed=0), seen, parameters, problem
 
 
-@pytest.mark.parametrize("seed", range(24))
+@each("seed", range(24))
 def test_hinge_with_a_small_penalty_and_a_large_C(seed):
     """An unsolved smoothed problem made the band's part of the estimate vanish."""
     rng = np.random.default_rng(seed)

@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.tables import each
 
 from marginrank import RankingData, load_run
 from marginrank.metrics import compare, compare_runs, evaluate_run, ndcg
@@ -37,7 +38,7 @@ def make_run(seed, n_queries=30, n_documents=80, judged=15):
     return run, qrels
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_values_are_those_of_trec_eval(seed):
     pytrec_eval = pytest.importorskip("pytrec_eval")
     run, qrels = make_run(seed)
@@ -88,7 +89,7 @@ def test_the_share_of_judged_documents():
 BOUNDED = ["ndcg@3", "ndcg", "map", "mrr", "recall@2", "precision@3", "err@3"]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_no_labels_of_unjudged_documents_give_values_outside_the_bounds(seed):
     rng = np.random.default_rng(seed)
     documents = [f"d{k}" for k in range(7)]

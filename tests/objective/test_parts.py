@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.objectives import assert_samples_estimate, make_objective
 from helpers.parts_backend import PART_ROWS, MemoryParts
+from helpers.tables import each
 
 from marginrank import RankingData, make_ranking
 from marginrank.data.pair_lists import PairList
@@ -19,7 +20,7 @@ from marginrank.solvers.smooth.newton import newton
 HUBER = LOSSES["huber"]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_parts_hold_whole_queries_and_blocks_are_small(seed, monkeypatch):
     monkeypatch.setattr(streaming, "PART_BYTES", 100)
     rng = np.random.default_rng(seed)

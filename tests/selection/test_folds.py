@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from helpers.tables import each
 from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold
 
 from marginrank import RankingData, make_ranking
@@ -43,7 +44,7 @@ def test_every_document_is_tested_once_and_learned_from_otherwise(n_folds):
         assert (np.diff(fold.test) > 0).all()
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_folds_are_equal_in_queries_and_about_equal_in_documents(seed):
     folds = query_folds(DATA, 5, seed=seed)
     n_queries = [np.unique(QID[fold.test]).size for fold in folds]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.oracle import _solve
+from helpers.tables import each
 from numpy.testing import assert_allclose
 
 from marginrank import make_ranking
@@ -32,7 +33,7 @@ def problem(loss="squared_hinge", C=0.1, **options):
     return seen.objective(DATA, parameters), monotone_cone(seen.matrix.basis, signs)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_the_nearest_point_of_a_cone_is_that_of_a_qp(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 12))

@@ -69,7 +69,7 @@ def test_no_plane_is_higher_than_those_in_use(n, k, scale, spread):
 
 
 @pytest.mark.parametrize(("n", "k"), COUNTS)
-@pytest.mark.parametrize("scale", [1e-4, 1e-2, 1.0])
+@each("scale", [1e-4, 1e-2, 1.0])
 def test_an_interior_point_method_finds_the_same_bound(n, k, scale):
     """On scales on which it finds one."""
     slopes, intercepts = hinge_planes(n, k, scale, 0, np.random.default_rng(1))
