@@ -1,1 +1,1 @@
-"""Fits: functions that compute the weights of a model from data and parameters."""
+"""Fits: functions that compute a model's weights from training data and parameters."""

@@ -1,8 +1,8 @@
-"""Scales of features: range, standard deviation, and standard deviation within queries.
+"""Scales of features: range, standard deviation, and within-query standard deviation.
 
-X, dense or sparse, is read a few rows at a time, and in chunks if it does not fit in memory. The
-first value of a group is subtracted from the others, so an offset costs no digits and a constant
-feature has a scale of exactly zero.
+X, dense or sparse, is read a few rows at a time, and in chunks if it does not fit in memory. One
+value of each feature is subtracted from all others before squares are added up. A large offset then
+costs no precision, and a constant feature has a scale of exactly zero.
 """
 
 from abc import ABC, abstractmethod
@@ -21,23 +21,23 @@ BLOCK_ENTRIES = 1 << 17  # entries of X that are read at a time: they fit in a c
 
 
 class FeatureScale(ABC):
-    """The scale of each feature in all documents so far."""
+    """Base class: computes one scale per feature from documents that are added in chunks."""
 
     @abstractmethod
     def add(self, data: RankingData) -> None:
-        """Add documents of whole queries; columns that X lacks count as zero."""
+        """Update the scale with documents of whole queries; columns that X lacks count as zero."""
 
     @abstractmethod
     def merge(self, other: Any) -> None:
-        """Add all documents that another scale of the same class has seen."""
+        """Update the scale with all documents that were added to another object of this class."""
 
     @abstractmethod
     def values(self) -> Floats:
-        """Return the scale of each feature; zero if the feature is constant."""
+        """Return the scale of each feature over all added documents; 0 for a constant feature."""
 
 
 class RangeScale(FeatureScale):
-    """The range of each feature: the largest value minus the smallest."""
+    """Computes the range of each feature (maximum minus minimum) from documents added in chunks."""
 
     def __init__(self) -> None:
         self._low: Floats | None = None
@@ -66,7 +66,7 @@ class RangeScale(FeatureScale):
 
 
 class StandardScale(FeatureScale):
-    """The standard deviation of each feature."""
+    """Computes the standard deviation of each feature from documents added in chunks."""
 
     def __init__(self) -> None:
         self._group: _Group | None = None
@@ -90,7 +90,10 @@ class StandardScale(FeatureScale):
 
 
 class QueryScale(FeatureScale):
-    """The within-query standard deviation: root mean square deviation from query means."""
+    """Computes the within-query standard deviation of each feature from documents added in chunks.
+
+    It is the root mean squared deviation of documents from the mean of their query.
+    """
 
     def __init__(self) -> None:
         self._squares = np.zeros(0)
@@ -118,7 +121,10 @@ class QueryScale(FeatureScale):
 
 @dataclass
 class _Group:
-    """Mean and sum of squares of documents, updated as in Chan, Golub and LeVeque (1979)."""
+    """Running mean and sum of squared deviations of each feature over a group of documents.
+
+    Groups are joined by the formulas of Chan, Golub and LeVeque (1979).
+    """
 
     shift: Floats  # the first document
     count: int
@@ -127,12 +133,12 @@ class _Group:
 
     @classmethod
     def beginning_with(cls, row: Any) -> "_Group":
-        """Create an empty group, with this document as the shift subtracted from all others."""
+        """Create an empty group; the given document is subtracted from all that are added later."""
         shift = _dense_row(row)
         return cls(shift, 0, np.zeros(shift.size), np.zeros(shift.size))
 
     def widen(self, n_features: int) -> None:
-        """Pad with features that were zero so far."""
+        """Append features that were zero in all documents so far."""
         self.shift, self.mean, self.squares = (
             _widened(v, n_features) for v in (self.shift, self.mean, self.squares)
         )
@@ -149,7 +155,7 @@ class _Group:
         self._join(other.count, (other.shift - self.shift) + other.mean, other.squares)
 
     def _join(self, n_rows: int, mean: Floats, squares: Floats) -> None:
-        """Add documents, given by number, mean minus shift, and sum of squares."""
+        """Add documents, given their number, their mean minus the shift, and sum of squares."""
         count = self.count + n_rows
         share = n_rows / count
         apart = mean - self.mean
@@ -159,7 +165,7 @@ class _Group:
 
 
 def _dense_moments(block: Any, shift: Floats) -> tuple[Floats, Floats]:
-    """Return the mean of rows minus the shift, and the sum of squared deviations from it."""
+    """Return the mean of the rows minus `shift`, and the sum of squared deviations from it."""
     apart = block - shift
     mean = apart.mean(axis=0)
     apart -= mean

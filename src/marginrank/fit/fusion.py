@@ -1,4 +1,4 @@
-"""Fits of the weights of retrieval signals to a ranking metric."""
+"""Fits of fusion weights: a weighted sum of retrieval signals that maximizes a ranking metric."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SUMS = (ndcg, dcg, precision, recall)
 
 @dataclass(frozen=True, kw_only=True)
 class FusionParameters(FusionDeclaration):
-    """Parameters of :class:`~marginrank.FusionRanker`."""
+    """The validated parameters of :class:`~marginrank.FusionRanker`."""
 
     def __post_init__(self) -> None:
         check_parameters(self)
@@ -43,7 +43,10 @@ class FusionParameters(FusionDeclaration):
 
 
 def rank_metric_of(name: str) -> tuple[Metric, int | None]:
-    """Return the function and cut-off of a metric; raise ParameterError if unsupported."""
+    """Return the function and the cut-off of a metric that fusion weights can be fitted to.
+
+    Raise ParameterError for a metric that is not a sum over documents of gain × discount(rank).
+    """
     function, options = split_options(get_metric(name))
     k = options.get("k")
     if function not in SUMS or (function is precision and k is None):
@@ -54,7 +57,7 @@ def rank_metric_of(name: str) -> tuple[Metric, int | None]:
 
 
 class JudgedSignals(NamedTuple):
-    """Documents that any signal retrieved, and the labels of all judged documents."""
+    """Documents that at least one signal retrieved, and the labels of all judged documents."""
 
     data: RankingData  # from RankingData.from_runs
     signals: tuple[str, ...]
@@ -63,7 +66,10 @@ class JudgedSignals(NamedTuple):
 
     @classmethod
     def of(cls, runs: Any, qrels: Any, depth: int) -> JudgedSignals:
-        """Join runs with qrels, or accept data of `RankingData.from_runs`."""
+        """Join the runs of several signals with qrels (relevance judgments).
+
+        `runs` may also be the result of :meth:`RankingData.from_runs`, which contains labels.
+        """
         if isinstance(runs, RankingData):
             return cls._of_data(runs, qrels)
         if not isinstance(runs, Mapping):
@@ -103,7 +109,11 @@ class JudgedSignals(NamedTuple):
         return [str(query) for query in self.data.query_ids]
 
     def gains(self, metric: str) -> tuple[Floats, Floats]:
-        """Return the gain of each document, in document order, and the discount of each rank."""
+        """Return a ranking metric as a gain per document and a discount per rank.
+
+        The metric is the sum of gain × discount(rank). Gains are in document order, and divided by
+        the ideal value of the query if the metric is.
+        """
         function, k = rank_metric_of(metric)
         longest = max(map(len, self.labels), default=0)
         longest = max(longest, int(self.data.queries.sizes.max()))
@@ -130,10 +140,11 @@ def _descending(labels: Any) -> Floats:
 
 
 class FusionProblem:
-    """The metric of the training queries as a function of weights, for one normalizer.
+    """The metric on the training queries as a function of the fusion weights, for one normalizer.
 
-    With query features z in 0 … 1, each signal s has the columns s, s z and s (1 − z): their
-    non-negative combinations are all weights that are affine in z and non-negative.
+    A column holds the normalized scores s of one signal. Each query feature z, scaled to 0 … 1,
+    adds the columns s z and s (1 − z) for every signal: non-negative combinations of these columns
+    are all weights that depend linearly on z and are never negative.
     """
 
     def __init__(
@@ -174,7 +185,7 @@ class FusionProblem:
             return self._metric.values(self._lattice)
 
     def fit(self, used: Booleans, seed: int) -> Floats:
-        """Return the weights of the columns, fitted to the queries in `used`."""
+        """Return weights of the columns that are fitted to the queries in the mask `used`."""
         n_bootstraps, positive = self._parameters.n_bootstraps, self._parameters.positive
         rng, weight = np.random.default_rng(seed), used.astype(np.float64)
         with serial_blas():
@@ -187,28 +198,28 @@ class FusionProblem:
             return search.best(weight, rng)
 
     def grid(self, used: Booleans) -> Floats:
-        """Return the lattice weights with the best metric on the queries in `used`."""
+        """Return the best weights from a regular grid, for the queries in the mask `used`."""
         best: Floats = self._lattice[int(np.argmax(used.astype(np.float64) @ self._values))]
         return best
 
     def equal(self) -> Floats:
-        """Return equal weights of the normalized signals."""
+        """Return equal weights for all normalized signals: a baseline for fitted weights."""
         weights: Floats = self._padded(unit(self._scale)[None])[0]
         return weights
 
     def alone(self, signal: int) -> Floats:
-        """Return weight 1 for one signal."""
+        """Return weight 1 for one signal and 0 for the others: a baseline for fitted weights."""
         weights: Floats = np.eye(self._columns.shape[1])[signal]
         return weights
 
     def values(self, weights: Floats) -> Floats:
-        """Return the metric of each query."""
+        """Return the metric of each training query for given weights of the columns."""
         with serial_blas():
             values: Floats = self._metric.values(weights[None])[:, 0]
         return values
 
     def model(self, weights: Floats) -> FusionModel:
-        """Return the model with these weights of the columns."""
+        """Return the FusionModel with the given weights of the columns."""
         n = len(self._judged.signals)
         base, *changes = (part / self._scale for part in weights.reshape(-1, n))
         falling = changes[1::2]  # weights of s (1 − z)
@@ -248,7 +259,7 @@ class FusionProblem:
 
 
 def _ranges(queries: list[str], features: QueryFeatures | None) -> list[QueryFeature]:
-    """Return each query feature with its range over the training queries."""
+    """Return each query feature with its minimum and maximum over the training queries."""
     if not features:
         return []
     first = features.get(queries[0])

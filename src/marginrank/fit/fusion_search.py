@@ -1,8 +1,9 @@
 """Search for the weights of a linear score that maximize a ranking metric.
 
-Searches start from the best weights of a lattice, and are exact along lines of weights. The best
-weights of few queries are mostly noise, so weights are averaged over bootstrap samples of the
-queries.
+The metric is a piecewise constant function of the weights. Searches start from the best weights of
+a lattice (a regular grid of weights that sum to 1) and proceed by line searches, each of which
+finds the exact maximum along its line. The best weights of few queries are mostly noise, so weights
+are averaged over bootstrap samples of the queries.
 """
 
 from math import comb
@@ -13,19 +14,19 @@ from marginrank._utils.types import Floats
 from marginrank.fit.metric_segments import NARROWEST, ROUNDING, LinearRankMetric
 
 MOST_STEPS = 10  # lattice weights are multiples of 0.1 for up to 4 signals
-MOST_POINTS = 300
-N_STARTS = 4
-N_RANDOM = 2  # random directions per pass
-MOST_PASSES = 20
+MOST_POINTS = 300  # most lattice weights; the metric of every query is computed for each
+N_STARTS = 4  # number of lattice weights that searches start from, because they find local maxima
+N_RANDOM = 2  # random directions per pass: single weights alone can get stuck at a local maximum
+MOST_PASSES = 20  # most passes of a search, which ends when a pass improves nothing
 # With more training queries, averaged weights must be as good on them as the best lattice weights.
 MANY_QUERIES = 100
 LEAST_GAIN = 1e-9  # smallest improvement for which a search continues
 
 
 def lattice(n: int) -> Floats:
-    """Return all weight vectors of n entries that are multiples of a step and sum to 1.
+    """Return a regular grid of vectors of n weights: all multiples of a step that sum to 1.
 
-    11 points for 2 entries, 66 for 3, 286 for 4; the step grows with n.
+    There are 11 vectors for n = 2, 66 for n = 3 and 286 for n = 4; the step grows with n.
     """
     steps = MOST_STEPS
     while steps > 1 and comb(steps + n - 1, n - 1) > MOST_POINTS:
@@ -37,9 +38,10 @@ def lattice(n: int) -> Floats:
 
 
 class WeightSearch:
-    """Search for the weights with the best mean metric, for any weights of the queries.
+    """Finds the weights of a linear score with the best mean metric over queries.
 
-    With `positive`, weights are non-negative and sum to 1; otherwise they are within −1 … 1.
+    Queries may have weights in the mean, for bootstrap samples. With `positive`, the weights of the
+    score are non-negative and sum to 1; otherwise they are between −1 and 1.
     """
 
     def __init__(
@@ -51,7 +53,7 @@ class WeightSearch:
         self._positive = positive
 
     def best(self, query_weight: Floats, rng: np.random.Generator) -> Floats:
-        """Return the best weights found by searches from several starts."""
+        """Return the best weights that searches from several starting points find."""
         totals = query_weight @ self._values
         found = [
             self._climb(self._starts[k], float(totals[k]), query_weight, rng)
@@ -60,11 +62,11 @@ class WeightSearch:
         return max(found, key=lambda one: one[1])[0]
 
     def averaged(self, query_weight: Floats, rng: np.random.Generator, n_bootstraps: int) -> Floats:
-        """Return weights that are averaged over Bayesian bootstrap samples of the queries.
+        """Return weights averaged over `n_bootstraps` Bayesian bootstrap samples of the queries.
 
-        From the mean of the best starts of the samples, each line search moves to the mean of the
-        best positions of the samples. The result is halfway between both: line searches that end at
-        a face of the simplex move away from it again and again.
+        The average starts from the mean of each sample's best starting weights. Each line search
+        then moves it to the mean of the samples' best positions on the line. The result is halfway
+        between this start and this end, because line searches move too far toward zero weights.
         """
         samples = rng.exponential(size=(n_bootstraps, query_weight.size)) * query_weight
         mean: Floats = self._starts[np.argmax(samples @ self._values, axis=1)].mean(axis=0)
@@ -95,7 +97,7 @@ class WeightSearch:
     def _climb(
         self, w: Floats, value: float, query_weight: Floats, rng: np.random.Generator
     ) -> tuple[Floats, float]:
-        """Improve weights by passes of exact line searches; return them and their metric."""
+        """Improve weights by passes of exact line searches; return the weights and their metric."""
         for _ in range(MOST_PASSES):
             before = value
             for target in self._targets(rng):
@@ -109,7 +111,7 @@ class WeightSearch:
         return w, value
 
     def _targets(self, rng: np.random.Generator) -> Floats:
-        """Return the search directions of a pass: each weight in random order, then random ones."""
+        """Return the points that a pass searches toward: each weight alone, then random weights."""
         n = self._starts.shape[1]
         if n == 1:
             return np.empty((0, 1))
@@ -118,7 +120,7 @@ class WeightSearch:
         return np.vstack([rng.permutation(np.eye(n)), rng.dirichlet(np.ones(n), N_RANDOM)])
 
     def _ends(self, w: Floats, target: Floats) -> tuple[Floats, Floats]:
-        """Return the ends of the segment of allowed weights on the line from w to a target."""
+        """Return both ends of the line from `w` through `target`, within the allowed weights."""
         if not self._positive:
             moving = target != 0.0
             ends = np.array([-1.0 - w, 1.0 - w])[:, moving] / target[moving]
@@ -138,6 +140,6 @@ def _between(u: Floats, v: Floats, t: float, *, otherwise: Floats) -> Floats:
 
 
 def unit(w: Floats) -> Floats:
-    """Rescale weights so that their absolute values sum to 1."""
+    """Return weights rescaled so that their absolute values sum to 1."""
     scaled: Floats = w / np.abs(w).sum()
     return scaled

@@ -1,4 +1,4 @@
-"""Inputs of a fit: X in memory, on a device or on disk; pairs, and the objective over pairs."""
+"""Inputs of a fit: X in memory, on a GPU or on disk; preference pairs; the objective over them."""
 
 import os
 from collections.abc import Iterator
@@ -46,12 +46,12 @@ SCRATCH_BYTES = 256  # bytes per document of a query, in each thread
 VECTORS = 24  # number of vectors with n_features entries
 BLOCKS = 64  # number of blocks of documents, each with n_features partial sums
 HESSIANS = 4  # number of n × n matrices: a Hessian and its factors
-SAMPLED = 64  # documents per dense feature above which samples may have a rough Hessian
-DOCUMENT_SPACE = 3  # number of l × l matrices, for l documents
+SAMPLED = 64  # documents per dense feature from which a sample may have a single-precision Hessian
+DOCUMENT_SPACE = 3  # number of l × l matrices if systems are solved in l documents, not features
 
 
 class OpenedData(NamedTuple):
-    """Data to fit to, with the memory limit if X stays on disk."""
+    """Result of :func:`open_documents`: training data, and a memory limit if X stays on disk."""
 
     data: RankingData  # X may be in memory, memory-mapped, or on disk
     memory_limit: int | None = None  # bytes of memory for the process; None unless X stays on disk
@@ -59,15 +59,15 @@ class OpenedData(NamedTuple):
 
 
 def is_path(source: Any) -> bool:
-    """Whether an argument is a path (to a store) rather than data."""
+    """Return whether an argument is the path of a store (data saved on disk) rather than data."""
     return isinstance(source, (str, os.PathLike))
 
 
 def open_documents(source: Any, memory_limit: int | float | str | None = None) -> OpenedData:
-    """Return the data of a fit: the store at a path, opened, or the given RankingData.
+    """Return the training data for `source`, a RankingData or the path of a store on disk.
 
-    With a limit, a number of bytes or a size such as "2GB", X stays on disk. Without a limit it
-    stays on disk if it does not fit in memory.
+    With a `memory_limit`, a number of bytes or a size such as "2GB", X stays on disk. Without one,
+    it stays on disk if it does not fit in memory.
     """
     limit = None if memory_limit is None else parse_bytes("memory_limit", memory_limit)
     data: RankingData = open_stored(source) if is_path(source) else source
@@ -106,7 +106,7 @@ def open_documents(source: Any, memory_limit: int | float | str | None = None) -
 
 
 def facts_of(matrix: Matrix) -> StreamFacts | None:
-    """Return statistics of disk reads if X is on disk, else None."""
+    """Return statistics of the disk reads of a fit, or None if X is not on disk."""
     if not isinstance(matrix, StreamedMatrix):
         return None
     reader = matrix.reader
@@ -114,10 +114,7 @@ def facts_of(matrix: Matrix) -> StreamFacts | None:
 
 
 def device_name(device: str | None, tensor: Any = None) -> str | None:
-    """Return the device to compute on, or None for the native kernels.
-
-    For a tensor on a GPU it is that GPU, unless X is so small that the CPU is faster.
-    """
+    """Return the device to compute on; None, for the CPU, unless it is given or X is on a GPU."""
     if device is not None or tensor is None or tensor.device.type == "cpu":
         return device
     is_small = tensor.numel() * tensor.element_size() < SMALL_BYTES
@@ -125,7 +122,7 @@ def device_name(device: str | None, tensor: Any = None) -> str | None:
 
 
 def matrix_on(data: RankingData, device: str | None, tensor: Any = None) -> Matrix:
-    """Return X as a matrix for a device; `tensor` is X if the caller passed a tensor."""
+    """Return X as a matrix for a device; `tensor` is X if the caller passed a PyTorch tensor."""
     name = device_name(device, tensor)
     if name is None:
         return native_matrix(data)
@@ -150,7 +147,7 @@ def matrix_on(data: RankingData, device: str | None, tensor: Any = None) -> Matr
 
 
 def scores_on_device(tensor: Any, coef: Floats) -> Any:
-    """Return Xw as a tensor on the device of X, which is a tensor."""
+    """Return the scores Xw for X given as a PyTorch tensor, as a tensor on the same device."""
     torch = require("torch", "torch")
     from marginrank.operators.torch.matrix import features_of
 
@@ -158,7 +155,7 @@ def scores_on_device(tensor: Any, coef: Floats) -> Any:
 
 
 def free_bytes(torch: Any, device: Any) -> int | None:
-    """Return the free memory of a GPU; None for the host."""
+    """Return the free memory of a GPU in bytes, or None for a CPU."""
     if device.type != "cuda":
         return None
     free: int = torch.cuda.mem_get_info(device)[0]
@@ -194,7 +191,7 @@ def _bytes_of_features(data: RankingData) -> int:
 
 
 class MatrixParameters(Protocol):
-    """The parameters that :func:`matrix_for` reads."""
+    """Protocol of the parameters that :func:`matrix_for` reads: device, threads and memory."""
 
     @property
     def device(self) -> str | None: ...
@@ -214,7 +211,7 @@ def matrix_for(
     on_read: OnRead | None = None,
     tensor: Any = None,
 ) -> Iterator[Matrix]:
-    """Provide X as a matrix: in memory, on a device, or on disk if there is a memory limit."""
+    """Context manager: provide X in memory, on a device, or on disk if there is a memory limit."""
     if memory_limit is None:
         yield matrix_on(data, parameters.device, tensor)
         return
@@ -246,7 +243,7 @@ def matrix_for(
 
 
 class Preferences(NamedTuple):
-    """Weighted preference pairs, and the loss on each pair."""
+    """The training pairs of documents with their weights, and the loss of a pair."""
 
     pairs: PairSet
     loss: Loss
@@ -265,9 +262,9 @@ def choose_pairs(
     labels: NDArray[Any] | None = None,
     threads: int = 1,
 ) -> Preferences:
-    """Return the training pairs (implied by labels, or listed in `pairs`) and the loss.
+    """Return the training pairs, implied by labels or listed in `pairs`, and the loss of a pair.
 
-    With margins by label, the pairs hold the margins, and the loss is shifted to margin zero.
+    If the margin depends on the labels, the pairs hold the margins, and the loss has margin zero.
 
     Parameters
     ----------
@@ -332,9 +329,9 @@ def choose_pairs(
 
 
 def with_competing_clicks(preferences: Preferences, data: RankingData) -> Preferences:
-    """Pair each click with all other documents of its query (Joachims et al., 2017).
+    """Return pairs of each click with all other documents of its query (Joachims et al., 2017).
 
-    The pairs do not change unless labels are clicks, 0 or 1.
+    Pairs are unchanged if the labels are not clicks, 0 or 1.
     """
     clicks = clicks_of(data)
     pairs = preferences.pairs
@@ -344,10 +341,10 @@ def with_competing_clicks(preferences: Preferences, data: RankingData) -> Prefer
 
 
 def clicks_of(data: RankingData) -> Booleans | None:
-    """Return a mask of clicked documents, or None if the pairs need no change.
+    """Return a mask of clicked documents, grouped by query, or None if no query has two clicks.
 
-    The mask is in document order. It is None if labels are not clicks, or if no query has two
-    clicks: with one click per query, its pairs have all other documents already.
+    With one click per query, the usual pairs compare it with all other documents already. The mask
+    is also None if labels are not clicks, 0 or 1.
     """
     clicked = data.queries.grouped(data.y) == 1
     if not np.isin(data.y, (0, 1)).all():
@@ -357,7 +354,7 @@ def clicks_of(data: RankingData) -> Booleans | None:
 
 
 def check_one_click(data: RankingData, propensity: Floats | None, where: str) -> None:
-    """Raise ValueError if queries with two clicks and propensities are not in memory."""
+    """Raise ValueError for propensities with several clicks per query, unless X is in memory."""
     if propensity is not None and clicks_of(data) is not None:
         raise ValueError(
             f"propensity with several clicks in a query is not supported {where}; fit in memory, "
@@ -384,7 +381,7 @@ def _check_labels(
 
 
 def check_propensity(propensity: ArrayLike | None, n_documents: int) -> Floats | None:
-    """Return checked propensities; raise ValueError if one is not positive."""
+    """Return validated propensities, or None; raise ValueError unless all are positive."""
     if propensity is None:
         return None
     values = check_weights(propensity, "propensity", n_documents, "one probability per document")
@@ -404,7 +401,7 @@ def objective_on(
     threads: int = 1,
     matrix: Matrix | None = None,
 ) -> Objective:
-    """Return the objective that sums the loss over the pairs in `preferences`.
+    """Return the training objective: regularizer plus the loss summed over the pairs.
 
     Parameters
     ----------
@@ -427,7 +424,7 @@ def objective_on(
 
 
 def no_weight(cost: Floats | None = None) -> ValueError:
-    """Return the error for pairs that all have weight zero."""
+    """Return a ValueError that says that all training pairs have weight zero."""
     if cost is not None and not cost.any():
         return ValueError(
             "cost (in text, cost:) is zero for every document; at least one must be positive."
@@ -439,7 +436,7 @@ def no_weight(cost: Floats | None = None) -> ValueError:
 
 
 def no_pairs(n_documents: int, n_queries: int) -> ParameterError:
-    """Return the error for data without pairs."""
+    """Return a ParameterError that says that the data contain no pair to learn from."""
     return ParameterError(
         Wording("y has", "there is"),
         " no pair to learn from: no query has two documents with different labels (",

@@ -1,7 +1,7 @@
-"""Fits of kernel models: the kernel PCA map, followed by a linear fit.
+"""Fits of kernel models: map documents by kernel PCA, then fit a linear model to the result.
 
-The map ψ of Chapelle and Keerthi (2010), section 6.3: with the kernel matrix K = UΛUᵀ of landmarks
-z_1 … z_m and A = UΛ^(−1/2),
+The map ψ is defined in section 6.3 of Chapelle and Keerthi (2010). A few training documents z_1 …
+z_m are landmarks. With the eigendecomposition K = UΛUᵀ of their kernel matrix and A = UΛ^(−1/2),
 
     ψ(x) = Aᵀ k(x),   k(x) = (k(x, z_1), …, k(x, z_m)).
 
@@ -47,11 +47,11 @@ def fit_kernel(
     callback: Callback | None = None,
     on_linear: Callable[[LinearModel], None] | None = None,
 ) -> KernelModel:
-    """Fit a kernel model.
+    """Fit a kernel ranking model: map documents by kernel PCA, then fit a linear model.
 
-    The scale applies to the features before the kernel. `on_linear` is called with the linear model
-    on the mapped features. The other arguments are as in
-    :func:`~marginrank.fit.linear.fit_linear`.
+    Features are divided by their scale before the kernel is computed. `n_components` is the number
+    of landmarks (see :func:`choose_landmarks`). `on_linear` is called with the linear model of the
+    mapped documents. The other arguments are as in :func:`~marginrank.fit.linear.fit_linear`.
     """
     if kernel.function == PRECOMPUTED and not no_scale(parameters.scale):
         raise ParameterError(
@@ -88,7 +88,11 @@ def fit_kernel(
 def choose_landmarks(
     kernel: Kernel, X: Any, n_components: int | None, seed: int, scale: Floats | None = None
 ) -> Landmarks:
-    """Return all documents as landmarks if they are few, else a sample of `n_components`."""
+    """Choose the landmarks of a kernel model: all documents if they are few, else a random sample.
+
+    Landmarks are the training documents with which documents are compared by the kernel.
+    `n_components` is their number; None means a default.
+    """
     n = X.shape[0]
     if n_components is None:
         n_components = n if n <= EXACT_DOCUMENTS else DEFAULT_LANDMARKS
@@ -107,7 +111,7 @@ def choose_landmarks(
 
 @dataclass(frozen=True)
 class KernelMap:
-    """The kernel PCA map ψ for given landmarks.
+    """The kernel PCA map ψ, with ψ(x)ᵀψ(z) = k(x, z), for given landmarks (training documents).
 
     Examples
     --------
@@ -130,27 +134,30 @@ class KernelMap:
 
     @classmethod
     def of(cls, landmarks: Landmarks, X: Any) -> "KernelMap":
-        """Compute the map from the kernel of the landmarks, which are rows of X."""
+        """Compute the kernel PCA map ψ from the kernel of the landmarks, which are rows of X."""
         with serial_blas():
             values, vectors = _positive_part(landmarks.values(X[landmarks.rows]))
         return cls(landmarks, vectors, np.sqrt(values))
 
     def features(self, X: Any, threads: int) -> NDArray[Any]:
-        """Return ψ of each document of the training data X, with the precision of X."""
+        """Return the kernel PCA features ψ(x) of each training document, in the dtype of X."""
         if self.landmarks.rows.size == X.shape[0]:
             # For landmarks ψ is a row of U Λ^½.
             return (self.vectors * self.roots).astype(X.dtype, copy=False)
         return self.landmarks.product(X, self.vectors / self.roots, threads, X.dtype)
 
     def expansion(self, w: Floats) -> Floats:
-        """Return β with wᵀψ(x) = Σ β_i k(x, z_i)."""
+        """Return the weights β of the landmarks z_i for weights w of the kernel PCA features ψ.
+
+        With them wᵀψ(x) = Σ β_i k(x, z_i) for every x.
+        """
         with serial_blas():
             beta: Floats = (self.vectors / self.roots) @ w
         return beta
 
 
 def _positive_part(K: NDArray[Any]) -> tuple[Floats, Floats]:
-    """Return the positive eigenvalues of K and their vectors; warn if some are negative."""
+    """Return the positive eigenvalues of K and their eigenvectors; warn if some are negative."""
     values, vectors = eigh(_symmetric(K), driver="evd", overwrite_a=True, check_finite=False)
     largest = values[-1]
     rounding = largest * values.size * np.finfo(K.dtype).eps

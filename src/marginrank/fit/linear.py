@@ -1,4 +1,4 @@
-"""Fits of linear models, shared by RankSVM and the command line.
+"""Fits of linear models, for RankSVM and for the command ``marginrank train``.
 
 This package does not import scikit-learn, which would take longer than many fits.
 """
@@ -67,7 +67,7 @@ SMALL_WEIGHT = 1e-150  # the product of two smaller weights may underflow to zer
 
 
 class PairParameters:
-    """The parameters that define the pairs of a fit and the objective over them."""
+    """Base class of parameters that define the training pairs and the objective over them."""
 
     objective: str
     loss: str
@@ -80,16 +80,16 @@ class PairParameters:
 
     @property
     def loss_weight(self) -> float:
-        """The factor C of the loss."""
+        """The weight C of the loss in the objective."""
         raise NotImplementedError
 
     @property
     def cost(self) -> Any:
-        """The pair_cost of the fit; for an NDCG objective, the pair_cost of its first problem."""
+        """The `pair_cost` of the fit, or of its first problem ("ndcg") if the objective is NDCG."""
         return self.pair_cost if ndcg_cutoff(self.objective) is None else "ndcg"
 
     def check_objective(self) -> None:
-        """Raise ParameterError for parameters that cannot be combined with an NDCG objective."""
+        """Raise ParameterError if a parameter cannot be combined with an NDCG objective."""
         if self.pair_cost is not None:
             check_not_ndcg(self.objective, "pair_cost")
         if self.pair_selection != "all":
@@ -98,20 +98,20 @@ class PairParameters:
 
 @dataclass(frozen=True, kw_only=True)
 class RidgeParameters(LinearDeclaration, PairParameters):
-    """Parameters of fits with a ridge penalty: linear and additive."""
+    """Parameters of linear and additive models with the penalty ½‖w‖², with their checks."""
 
     ridge = 1.0
 
     @property
     def loss_weight(self) -> float:
-        """C, or C = 1 / 2λ, because λ‖w‖² + L is 2λ times ½‖w‖² + L / 2λ."""
-        return self.C if self.lam is None else 0.5 / self.lam
+        """The weight C of the loss: the parameter C, or 1 / 2λ if the parameter `lam` is λ."""
+        return self.C if self.lam is None else 0.5 / self.lam  # λ‖w‖² + L = 2λ (½‖w‖² + L / 2λ)
 
     def __post_init__(self) -> None:
         self.check()
 
     def check(self) -> None:
-        """Raise ParameterError for a wrong value, or a solver that does not support the loss."""
+        """Raise ParameterError for an invalid parameter or an unsupported loss of the solver."""
         check_parameters(self)
         if not np.isfinite(self.loss_weight):
             raise ParameterError(
@@ -121,22 +121,22 @@ class RidgeParameters(LinearDeclaration, PairParameters):
         self.minimizer(get_loss(self.loss))
 
     def penalty(self, w: Floats) -> float:
-        """Return a zero penalty, because the objective has the ridge penalty already."""
+        """Return 0: the penalty beyond ½‖w‖², which the objective of these fits includes."""
         return 0.0
 
     @property
     def state_bytes(self) -> int:
-        """Memory of the solver in bytes per document."""
+        """Memory that the solver needs for each document, in bytes."""
         return state_bytes(self.solver, get_loss(self.loss))
 
     def minimizer(self, loss: Loss) -> Callable[..., SolverResult]:
-        """Return the solver, as a function of an objective."""
+        """Return the solver for a loss, as a function that minimizes an objective."""
         return find_solver(self.solver, loss)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parameters(RidgeParameters, DeviceDeclaration):
-    """Parameters of :class:`~marginrank.RankSVM`."""
+    """The validated parameters of :class:`~marginrank.RankSVM`."""
 
 
 def seed_from(random_state: int) -> int:
@@ -158,11 +158,11 @@ def fit_linear(
     on_read: OnRead | None = None,
     tensor: Any = None,
 ) -> LinearModel:
-    """Fit a linear model to the data, or to a list of its pairs.
+    """Fit a linear ranking model to labeled data, or to listed pairs of its documents.
 
-    `w0` are weights to start from; `callback` is called with each iteration. With a `memory_limit`,
-    the bytes that the process may use, X stays on disk, and `on_read` is called with the numbers of
-    rows and bytes read. `tensor` is X, if it was passed as a tensor.
+    `w0` are initial weights; `callback` is called with each iteration. With a `memory_limit`, the
+    bytes that the process may use, X stays on disk, and `on_read` is called with the numbers of
+    rows and bytes read. `tensor` is X if the caller passed a PyTorch tensor.
     """
     check_ndcg_inputs(
         parameters.objective, pairs=pairs, memory_limit=memory_limit, position=data.position
@@ -211,7 +211,7 @@ def solve_in_rounds(
     w0: Floats | None,
     callback: Callback | None,
 ) -> Solution:
-    """Minimize an objective; for NDCG, a sequence of objectives (see :mod:`marginrank.fit.rounds`).
+    """Minimize an objective; for NDCG, a sequence of them (see :mod:`marginrank.fit.rounds`).
 
     `solve` takes an objective, initial weights and a callback; `score` maps weights to one score
     per row of the data.
@@ -230,7 +230,7 @@ def solve_in_rounds(
 
 
 class SolverParameters(Protocol):
-    """The parameters that :func:`minimize` reads."""
+    """Protocol of the parameters that :func:`minimize` reads."""
 
     @property
     def tol(self) -> float: ...
@@ -253,9 +253,9 @@ def minimize(
     callback: Callback | None,
     solve: Callable[..., SolverResult] | None = None,
 ) -> Solution:
-    """Minimize an objective on scaled features; return weights of the unscaled features.
+    """Minimize an objective on scaled features; return the weights of the unscaled features.
 
-    `solve` replaces the solver of the parameters.
+    `solve` replaces the solver that `parameters` name.
     """
     error = None
     scaled = with_scale(objective, scale)
@@ -339,14 +339,14 @@ def _so_far(objective: Objective) -> SolverResult | None:
 
 
 def check_ndcg_inputs(objective: str, **inputs: Any) -> None:
-    """Raise ParameterError if an NDCG objective is combined with an input it does not support."""
+    """Raise ParameterError if `objective` is NDCG and one of `inputs`, names to values, is given."""
     for name, value in inputs.items():
         if value is not None:
             check_not_ndcg(objective, name)
 
 
 def check_not_ndcg(objective: str, other: str) -> None:
-    """Raise ParameterError if `objective` is NDCG, which cannot be combined with `other`."""
+    """Raise ParameterError if `objective` is NDCG, which the parameter `other` does not support."""
     if ndcg_cutoff(objective) is not None:
         raise ParameterError(
             given("objective", objective),
@@ -375,7 +375,7 @@ def make_objective(
     propensity: Floats | None = None,
     matrix: Matrix | None = None,
 ) -> Objective:
-    """Create the objective of a fit, on unscaled features."""
+    """Return the training objective of a fit, for features that are not scaled."""
     chosen = preferences_of(data, parameters, pairs=pairs, propensity=propensity)
     return _objective_of(data, parameters, chosen, matrix)
 
@@ -403,7 +403,7 @@ def preferences_of(
     pairs: PairList | None = None,
     propensity: Floats | None = None,
 ) -> Preferences:
-    """Return the pairs and the loss on them; `factors` are pair weights instead of `pair_cost`."""
+    """Return the training pairs and the loss; `factors` are pair weights instead of `pair_cost`."""
     loss = get_loss(parameters.loss)
     chosen = choose_pairs(
         data,
@@ -421,7 +421,7 @@ def preferences_of(
 
 
 def check_start(w0: Floats | None) -> None:
-    """Raise ValueError if weights to start from are not finite."""
+    """Raise ValueError if the weights `w0`, from which a fit starts, are not all finite."""
     if w0 is not None and not np.isfinite(w0).all():
         bad = int(np.argmin(np.isfinite(w0)))
         raise ValueError(
@@ -430,7 +430,7 @@ def check_start(w0: Floats | None) -> None:
 
 
 def require_pairs(objective: Objective, data: RankingData) -> None:
-    """Raise an error if no pair has a positive weight, or if memory is insufficient."""
+    """Raise an error if no training pair has a positive weight, or if memory is insufficient."""
     if data.n_features > MANY_FEATURES:
         require_vectors(data.n_features)
     if objective.pairs.n_pairs == 0:

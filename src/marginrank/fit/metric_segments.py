@@ -1,9 +1,9 @@
-"""Exact values of a ranking metric as a function of the weights of a linear score.
+"""A ranking metric as an exact, piecewise constant function of the weights of a linear score.
 
-The metric is a sum of gain × discount(rank) over the documents with a gain. The rank of such a
-document changes where its score crosses the score of another document of the query, so along a
-segment of weights the metric is piecewise constant, with breakpoints at crossings (the idea of
-minimum error rate training, Och 2003).
+The metric is a sum of gain × discount(rank) over the documents with a gain. The rank of a document
+changes where its score equals the score of another document of the query. So if weights move along
+a line segment, the metric is constant between these crossings: the idea of minimum error rate
+training (Och, 2003).
 """
 
 from dataclasses import dataclass
@@ -14,19 +14,25 @@ import numpy as np
 
 from marginrank._utils.types import Booleans, Floats, Integers
 
-CHUNK = 1 << 22  # score differences computed at a time
+CHUNK = 1 << 22  # number of score differences computed at a time, to bound the memory (32 MiB)
 ROUNDING = 1e-12  # score differences below this share of the largest feature are ties
-NARROWEST = 1e-9  # shorter intervals are rounding errors of breakpoints that are equal
+NARROWEST = 1e-9  # a shorter interval is a rounding error: its two breakpoints should be equal
 
 
 class Steps(NamedTuple):
-    """A piecewise constant function on 0 … 1: values[k] between breakpoints k − 1 and k."""
+    """A piecewise constant function on the interval 0 … 1.
+
+    It has the value values[k] between breakpoints[k − 1] and breakpoints[k].
+    """
 
     breakpoints: Floats
     values: Floats
 
     def best(self) -> tuple[float, float]:
-        """Return the middle of the widest interval with the largest value, and the value."""
+        """Return the position and the value of the maximum of a piecewise constant function.
+
+        The position is the middle of the widest interval on which the function is maximal.
+        """
         edges = np.concatenate([[0.0], self.breakpoints, [1.0]])
         wide = np.diff(edges) > NARROWEST
         left, right, values = edges[:-1][wide], edges[1:][wide], self.values[wide]
@@ -40,7 +46,10 @@ class Steps(NamedTuple):
 
 
 class Crossings(NamedTuple):
-    """Changes of the metric along a segment of weights, sorted by their positions t."""
+    """Positions at which a metric changes while the weights of a score move along a segment.
+
+    A position t between 0 and 1 stands for the weights (1 − t) u + t v. Positions are ascending.
+    """
 
     t: Floats
     change: Floats  # change of the query's metric at each crossing
@@ -48,7 +57,7 @@ class Crossings(NamedTuple):
     start: Floats  # metric of each query before the first crossing
 
     def steps(self, query_weight: Floats) -> Steps:
-        """Return the weighted sum over queries as a function of t."""
+        """Return the metric, summed over queries with weights, as a function of the position t."""
         changes = np.cumsum(self.change * query_weight[self.query])
         start = float(self.start @ query_weight)
         return Steps(self.t, start + np.concatenate([[0.0], changes]))
@@ -56,10 +65,11 @@ class Crossings(NamedTuple):
 
 @dataclass(frozen=True)
 class LinearRankMetric:
-    """A metric as a function of weights: documents with a gain, and pairs that may swap.
+    """A ranking metric as a function of the weights of a linear score.
 
-    Documents that are always above or below are counted, not paired. Tied documents rank in row
-    order.
+    It stores the documents with a positive gain, each paired with the documents of its query that
+    may rank above or below it, depending on the weights. Documents that always rank above are only
+    counted. Documents with equal scores rank in row order.
     """
 
     differences: Floats  # per pair: features of the document minus features of the other document
@@ -83,7 +93,10 @@ class LinearRankMetric:
         *,
         positive: bool,
     ) -> "LinearRankMetric":
-        """Return the metric of documents grouped by query; with `positive`, of weights ≥ 0."""
+        """Return the metric for documents that are grouped by query, with given gains.
+
+        With `positive`, weights are assumed to be non-negative.
+        """
         n_queries = offsets.size - 1
         query_of = np.repeat(np.arange(n_queries), np.diff(offsets))
         own = np.flatnonzero(gain > 0.0)
@@ -121,7 +134,10 @@ class LinearRankMetric:
         )
 
     def values(self, weights: Floats) -> Floats:
-        """Return the metric of each query, of shape (n_queries, number of rows of `weights`)."""
+        """Return the metric for several weight vectors: one row per query, one column per vector.
+
+        `weights` has one weight vector per row.
+        """
         result = np.empty((self.constant.size, len(weights)))
         step = max(1, CHUNK // max(1, len(self.differences)))
         for first in range(0, len(weights), step):
@@ -130,7 +146,7 @@ class LinearRankMetric:
         return result
 
     def along(self, u: Floats, v: Floats) -> "Crossings":
-        """Return the crossings on (1 − t) u + t v, 0 < t < 1, that change the metric."""
+        """Return the positions at which the metric changes on the segment from weights u to v."""
         at_u, at_v = self._differences(u), self._differences(v)
         begins = self._wins(at_u, at_v)
         moved = np.flatnonzero(begins != self._wins(at_v, at_u))
@@ -165,7 +181,7 @@ class LinearRankMetric:
         return total
 
     def _ranks(self, loses: Booleans) -> Integers:
-        """Return each document's rank, given the pairs it loses; one column per ranking."""
+        """Return the ranks of documents, given the pairs they lose; a column per weight vector."""
         if not self.starts.size:
             return np.empty((0, loses.shape[1]), dtype=np.int64)
         lost = np.add.reduceat(loses, self.starts, axis=0, dtype=np.int64)
@@ -180,7 +196,10 @@ class LinearRankMetric:
         return scores
 
     def _wins(self, near: Floats, far: Floats) -> Booleans:
-        """Return, per pair, whether the document ranks higher near one end of a segment."""
+        """Return, per pair, whether the document ranks first for weights near one end of a segment.
+
+        `near` has the score differences at this end, `far` at the other end.
+        """
         score = np.where(near != 0.0, near, far)
         wins: Booleans = (score > 0.0) | ((score == 0.0) & self.is_first)
         return wins

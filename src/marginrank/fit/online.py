@@ -1,4 +1,4 @@
-"""Online fits: passes of stochastic gradient descent until they stop improving."""
+"""Online fits: passes of stochastic gradient descent over the data, with stopping rules."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -64,12 +64,13 @@ def fit_online(
     callback: Callable[[Pass], None] | None = None,
     on_learner: Callable[[Learner], None] | None = None,
 ) -> LinearModel:
-    """Fit a linear model by passes over data that may come in chunks.
+    """Fit a linear model by stochastic gradient descent over data that may come in chunks.
 
-    `chunks` is called once per pass. With `stream`, data are read once to count their contents
-    (unless `found` has the counts), once per pass, in which the objective is only estimated, and
-    once more for the objective. `pairs` and `propensity` require data in one chunk. `on_learner` is
-    called with the learner, which can continue the fit.
+    `chunks` is called once per pass and yields the data. With `stream`, chunks are not kept in
+    memory: a first pass counts documents and pairs (unless `found` has the counts), the passes of
+    the fit only estimate the objective, and a last pass computes it. `pairs` and `propensity`
+    require all data in one chunk. `on_learner` is called with the Learner, which can continue the
+    fit.
     """
     if stream:
         parameters.check_stream()
@@ -132,7 +133,7 @@ def _model(
 
 
 def stalled_message(report: FitReport) -> Message | None:
-    """Return the warning that a fit did not reach tol, or None."""
+    """Return the warning that an online fit did not reach `tol`, or None."""
     note = fix = Message()
     if report.note is not None:
         note = Message(report.note)
@@ -160,13 +161,14 @@ class _Validator:
 
     @property
     def has_value(self) -> bool:
-        """Whether the metric is defined for the labels, which does not depend on the scores."""
+        """Whether the metric is defined for the labels of the validation data."""
         return not np.isnan(self._measure(np.zeros(self._y.size)))
 
     def measure(self, w: Floats, threads: int) -> float:
-        """Return the metric of the scores Xw, plus the effects of positions if there are any.
+        """Return the metric of the scores Xw on the validation data.
 
-        Without positions in the training data, these effects are zero.
+        If the data have positions of clicks, their effects are added to the scores; without
+        positions in the training data, these effects are zero.
         """
         own = np.zeros(self._matrix.n_columns)
         own[: w.size] = w[: own.size]
@@ -215,7 +217,7 @@ class _Evaluation(NamedTuple):
     estimate: float
 
     def within(self, tol: float) -> bool:
-        """Whether the estimated relative distance to the optimum is at most tol."""
+        """Return whether the estimated relative distance to the optimum is at most `tol`."""
         return self.estimate <= tol * self.objective
 
 
@@ -246,7 +248,7 @@ class _Passes:
     def run(
         self, problems: Callable[[], Iterable[StepProblem]], callback: Callable[[Pass], None] | None
     ) -> StopReason:
-        """Make passes until a stopping rule applies; return its StopReason."""
+        """Make passes over the data until a stopping rule applies; return the reason to stop."""
         parameters = self._parameters
         try:
             for _ in range(parameters.max_iter):
@@ -263,11 +265,11 @@ class _Passes:
 
     @property
     def objective(self) -> float:
-        """The objective of the best weights, or NaN."""
+        """The objective of the best weights so far; nan if passes cannot be compared."""
         return np.nan if self._best is None else self._best[1]
 
     def best(self) -> Floats:
-        """Return the best weights if passes could be compared, else the last weights."""
+        """Return the best weights of all passes; the last weights if passes cannot be compared."""
         return self._coef() if self._best is None else self._best[0]
 
     def _coef(self) -> Floats:

@@ -1,4 +1,4 @@
-"""Online learning: parameters, the queries of each chunk as a StepProblem, and the learner."""
+"""Online learning by stochastic gradient descent: parameters, chunks of data and the learner."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ Chunks = Callable[[], Iterable[RankingData]]
 
 @dataclass(frozen=True, kw_only=True)
 class OnlineParameters(OnlineDeclaration):
-    """Parameters of :class:`~marginrank.SGDRankSVM`."""
+    """The validated parameters of :class:`~marginrank.SGDRankSVM`."""
 
     def __post_init__(self) -> None:
         check_parameters(self)
@@ -39,7 +39,7 @@ class OnlineParameters(OnlineDeclaration):
             raise ParameterError(given("C", self.C), " is too small: 1 / C overflows; increase it.")
 
     def check_stream(self) -> None:
-        """Raise ParameterError if a parameter requires all data at once."""
+        """Raise ParameterError if a parameter requires all labels at once, which a stream lacks."""
         for name in ("pair_cost", "margin"):
             value = getattr(self, name)
             if value is None or isinstance(value, str) or callable(value):
@@ -86,7 +86,10 @@ def step_problem(
     propensity: Floats | None = None,
     held_out: Booleans | None = None,
 ) -> StepProblem:
-    """Return the queries of `data` as a StepProblem, without held-out queries."""
+    """Return the documents and pairs of a chunk in the form that the SGD solver takes.
+
+    Queries in the mask `held_out` are left out.
+    """
     pair_set, loss = _step_pairs(data, parameters, pairs, propensity)
     if held_out is not None:
         pair_set = pair_set.without(held_out)
@@ -94,7 +97,7 @@ def step_problem(
 
 
 def design_of(data: RankingData) -> _core.Matrix:
-    """Return X, with one more column per position if the data have positions."""
+    """Return X, followed by one indicator column per display position if the data have any."""
     term = PositionTerm.of_part(data)
     if term.codes is None:
         return data.matrix
@@ -102,7 +105,10 @@ def design_of(data: RankingData) -> _core.Matrix:
 
 
 def shown_positions(data: RankingData, earlier: Booleans | None = None) -> Booleans | None:
-    """Return a mask of the positions that occur so far; None without positions."""
+    """Return a mask of the display positions that occur in `data` or in the mask `earlier`.
+
+    It is None if neither has positions.
+    """
     codes = PositionTerm.of_part(data).codes
     if codes is None:
         return earlier
@@ -111,7 +117,10 @@ def shown_positions(data: RankingData, earlier: Booleans | None = None) -> Boole
 
 
 def divisors_of(scale: Floats | None, n_features: int, shown: Booleans | None) -> Floats | None:
-    """Return the divisors of the features, followed by the divisors of positions, if any."""
+    """Return the divisors of the features, followed by the divisors of display positions.
+
+    Without positions (`shown` is None), these are the divisors of the features alone, or None.
+    """
     if shown is None:
         return scale
     features = np.ones(n_features) if scale is None else scale
@@ -119,7 +128,7 @@ def divisors_of(scale: Floats | None, n_features: int, shown: Booleans | None) -
 
 
 class Contents(NamedTuple):
-    """Counts and scales of the data of a fit, from a first pass."""
+    """Counts of documents, queries and pairs in the training data, and the feature scale."""
 
     n_documents: int
     n_queries: int
@@ -131,15 +140,15 @@ class Contents(NamedTuple):
 
     @property
     def divisors(self) -> Floats | None:
-        """The divisors σ of features and positions, or None."""
+        """Divisors of the features and of display positions, or None if nothing is scaled."""
         return divisors_of(values_of(self.scale), self.n_features, self.shown)
 
     def loss_scale(self, parameters: OnlineParameters) -> float:
-        """Return the factor by which the objective multiplies the loss summed over pairs."""
+        """Return the factor of the loss, summed over pairs, in the training objective."""
         return parameters.C / (1.0 if parameters.normalization == "none" else self.weight)
 
     def pair_scale(self, parameters: OnlineParameters) -> float:
-        """Return the factor by which the objective multiplies the mean loss over pairs."""
+        """Return the factor of the mean loss over pairs in the training objective."""
         return self.loss_scale(parameters) * self.weight
 
 
@@ -151,9 +160,9 @@ def contents(
     pairs: PairList | None = None,
     propensity: Floats | None = None,
 ) -> Contents:
-    """Count features and pairs, and compute the scale.
+    """Count documents, features and pairs of the data, and compute the scale of the features.
 
-    Raise ValueError if there is no pair of positive weight, or C is too large or small.
+    Raise ValueError if no pair has a positive weight, or if C is too large or too small.
     """
     search = ScaleSearch(parameters.scale)
     n_documents, n_queries, n_features, n_pairs, weight = 0, 0, 0, 0, 0.0
@@ -180,7 +189,10 @@ def contents(
 def value_and_gradient(
     problems: Iterable[StepProblem], parameters: OnlineParameters, found: Contents, w: Floats
 ) -> tuple[float, Floats]:
-    """Return F(w) and its gradient; ½‖∇F(w) / σ‖² is a bound on F(w) − F*."""
+    """Return the objective F(w) of an online fit and its gradient, summed over all chunks.
+
+    With the divisors σ of the features, ½‖∇F(w) / σ‖² is an upper bound on F(w) minus its minimum.
+    """
     value, gradient = 0.0, np.zeros_like(w)
     threads = effective_threads(parameters.n_jobs)
     for problem in problems:
@@ -194,11 +206,11 @@ def value_and_gradient(
 
 
 class Learner:
-    """Weights that are updated chunk by chunk.
+    """Weights of a linear model that are updated by SGD, one chunk of data after the other.
 
-    The seed determines the order of queries; `coef` are weights of the unscaled features to start
-    from. If the data have positions, `shown` has the ones that occur, and effects of positions are
-    behind the weights, 0 at the start.
+    The seed determines the order of queries. `coef` are the weights to start from, for features
+    that are not scaled. If the data have display positions, `shown` is a mask of the positions that
+    occur. The effects of positions are stored behind the weights and start at 0.
     """
 
     def __init__(
@@ -222,7 +234,10 @@ class Learner:
         self._queries = 0
 
     def expect(self, data: RankingData) -> None:
-        """Add positions of new data; raise ValueError unless all data have them or none do."""
+        """Record the display positions in new data before the learner is trained on them.
+
+        Raise ValueError if only one of the earlier and the new data have positions.
+        """
         if (data.position is None) != (self._shown is None):
             earlier, now = ("had", "have none") if data.position is None else ("had no", "have")
             raise ValueError(
@@ -231,7 +246,10 @@ class Learner:
         self._shown = shown_positions(data, self._shown)
 
     def separate(self, w: Floats) -> tuple[Floats, dict[str, Any]]:
-        """Split the weights into weights of features and report fields about positions."""
+        """Split the learned vector into the weights of features and the effects of positions.
+
+        The effects are returned as fields of a FitReport.
+        """
         if self._shown is None:
             return w, {}
         last = int(np.flatnonzero(self._shown)[-1]) + 1
@@ -241,9 +259,10 @@ class Learner:
     def learn(
         self, problem: StepProblem, parameters: OnlineParameters, *, total: float = 0.0
     ) -> None:
-        """Make one pass over the queries of a problem.
+        """Update the weights by one pass over the queries of a chunk.
 
-        `total` is the weight of all pairs of the objective; 0 for the pairs so far.
+        `total` is the weight of all training pairs, which scales the loss; 0 stands for the weight
+        of the pairs seen so far.
         """
         rng = np.random.default_rng([self._seed, self._chunks])
         first = self._queries
@@ -263,7 +282,7 @@ class Learner:
                 self.sgd.run(part, order, self._schedule(parameters, total), threads)
 
     def coef(self, parameters: OnlineParameters, *, total: float = 0.0) -> Floats:
-        """Return the current weights, after a step over the last, incomplete batch."""
+        """Return the current weights, including a last step for an incomplete batch of queries."""
         with serial_blas():
             sgd = self.sgd.flushed(self._schedule(parameters, total))
         return sgd.average if parameters.average else sgd.w

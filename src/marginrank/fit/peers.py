@@ -1,7 +1,7 @@
-"""Fits with the objectives of SVM^rank and LIBLINEAR-ranksvm.
+"""Fits that minimize the objectives of SVM^rank and LIBLINEAR-ranksvm.
 
-Their options -c and -e have different meanings. A fit stops once it meets -e and has a relative
-suboptimality of at most :data:`CLOSE`.
+The options -c (weight of the loss) and -e (accuracy) differ between these programs. A fit stops
+once it meets -e and its objective is within a relative distance of :data:`CLOSE` of the optimum.
 """
 
 import numpy as np
@@ -19,11 +19,11 @@ ATTEMPTS = 4  # with more attempts, tol would be below the precision of float64
 def fit_like_svm_rank(
     data: RankingData, *, c: float, epsilon: float = 1e-3, by_query: bool = False
 ) -> LinearModel:
-    """Minimize the objective of SVM^rank, ½‖w‖² + c/q Σ hinge(pair), over q queries.
+    """Minimize the objective of SVM^rank, ½‖w‖² + c/q Σ hinge loss over the pairs of q queries.
 
-    `c` is its option -c, and `epsilon` its option -e: F(w) is at most ε F(0) above the optimum.
-    With `by_query` (-l 2), the sum over the pairs of a query is divided by their number. Queries
-    without a pair count in q, too.
+    `c` and `epsilon` are the options -c and -e of svm_rank_learn. With e for the latter, F(w) is at
+    most e F(0) above the optimum. With `by_query` (option -l 2), the loss of a query is divided by
+    its number of pairs. Queries without a pair count in q, too.
     """
     # SVM^rank stops when no cutting plane is violated by more than ε times the largest possible
     # loss, and F* ≤ F(0).
@@ -39,7 +39,8 @@ def fit_like_svm_rank(
 def fit_like_liblinear(data: RankingData, *, c: float, epsilon: float = 1e-3) -> LinearModel:
     """Minimize the objective of LIBLINEAR-ranksvm, ½‖w‖² + c Σ max(0, 1 − t)² over pairs.
 
-    `c` is its option -c; `epsilon` its option -e: ‖∇F(w)‖ is at most ε ‖∇F(0)‖.
+    t is the score difference of a pair. `c` and `epsilon` are the options -c and -e of train. With
+    e for the latter, the gradient at the result satisfies ‖∇F(w)‖ ≤ e ‖∇F(0)‖.
     """
     parameters = Parameters(C=c, tol=CLOSE)
     start = make_objective(data, parameters).at(np.zeros(data.n_features))
@@ -56,7 +57,7 @@ def fit_like_liblinear(data: RankingData, *, c: float, epsilon: float = 1e-3) ->
 
 
 def scores_by(coef: Floats, data: RankingData, threads: int = 1) -> Floats:
-    """Return Xw for documents that may have fewer or more features than the model.
+    """Return the scores Xw of documents that may have fewer or more features than the model.
 
     Features without a weight are ignored, as in SVM^rank and LIBLINEAR.
     """

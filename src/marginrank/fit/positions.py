@@ -1,14 +1,15 @@
-"""Effects of positions in a fit to clicks: part of the objective, not of the model.
+"""Effects of display positions in fits to clicks: part of the objective, not of the model.
 
-A click depends on the document and on the position at which it was shown. With b_p for the effect
-of position p, the score of a click is wᵀx + b_p, and w and b minimize one convex objective:
+Whether a document is clicked depends on the document and on the position at which it was shown
+(position bias). With an effect b_p for position p, the score of a click is wᵀx + b_p. The weights w
+and the effects b minimize one convex objective:
 
     ½‖w‖² + ½ τ ‖b‖² + C Σ ℓ((wᵀx_i + b_i) − (wᵀx_j + b_j))
 
-The positions are one more block of the design, with one column per position, so the certificate
-covers them. A constant added to all effects changes no pair; the ridge τ makes the effects unique.
-It is small, because effects that are held back leave the bias to the features: with τ = 1, models
-in benchmarks/clicks.py are hardly better than models that ignore positions.
+The positions are indicator columns after the features, so the certificate of the optimum covers
+them. Adding a constant to all effects changes no pair; the ridge τ makes the effects unique. τ is
+small, because strongly regularized effects would leave position bias to the features: with τ = 1,
+models in benchmarks/clicks.py are hardly better than models that ignore positions.
 """
 
 from dataclasses import dataclass, replace
@@ -29,7 +30,7 @@ POSITION_RIDGE = 1e-3  # τ
 
 @dataclass(frozen=True)
 class PositionTerm:
-    """The positions of the data, if any, as columns after the features."""
+    """The display positions of documents, if any, as indicator columns after the features of X."""
 
     codes: PositionCodes | None
     n_features: int
@@ -40,7 +41,10 @@ class PositionTerm:
 
     @classmethod
     def of_part(cls, data: RankingData) -> "PositionTerm":
-        """Return the term of a chunk of a stream: always one column per position up to the 20th."""
+        """Return the position columns for a chunk of a stream, equal in number for all chunks.
+
+        There is one column per position up to the 20th; later positions share the last column.
+        """
         if data.position is None:
             return cls(None, data.n_features)
         if data.context is not None:
@@ -48,7 +52,7 @@ class PositionTerm:
         return cls(position_codes(data.position, None, POOLED), data.n_features)
 
     def beside(self, matrix: Matrix) -> Matrix:
-        """Append one column per position to X, without a copy of X."""
+        """Return X with one indicator column per display position appended, without a copy of X."""
         if self.codes is None:
             return matrix
         if not isinstance(matrix, NativeMatrix):
@@ -59,7 +63,10 @@ class PositionTerm:
         return matrix.with_categories(self.codes.codes, self.codes.width)
 
     def scaled(self, scale: Scale | None) -> Scale | None:
-        """Return the divisors of all columns; the divisor √τ gives positions the ridge ½ τ b²."""
+        """Return the divisors of all columns: of the features, then √τ for each display position.
+
+        The divisor √τ gives the effect b of a position the penalty ½ τ b².
+        """
         if self.codes is None:
             return scale
         none = Scale(np.ones(self.n_features), np.empty(0, dtype=np.int64))
@@ -67,32 +74,32 @@ class PositionTerm:
         return Scale(np.concatenate([features.values, own]), features.without_effect)
 
     def scaled_features(self, scale: Scale | None) -> Scale | None:
-        """Return the divisors of features, with positions as one more feature."""
+        """Return the divisors of the features, followed by 1 for the position as a feature."""
         if self.codes is None or scale is None:
             return scale
         return Scale(np.append(scale.values, 1.0), scale.without_effect)
 
     def at_cells(self, cells: Floats, values: Floats) -> dict[str, Any]:
-        """Return report fields about positions, given the effects of some cells."""
+        """Return FitReport fields about position effects, given the effects of some columns."""
         assert self.codes is not None
         effects = np.zeros(self.codes.width)
         effects[cells.astype(np.int64)] = values
         return self.effects(np.concatenate([np.zeros(self.n_features), effects]))
 
     def start(self, w0: Floats | None) -> Floats | None:
-        """Return the initial weights, with effects of zero."""
+        """Return initial weights of features, followed by zeros for the effects of positions."""
         if w0 is None or self.codes is None:
             return w0
         return np.concatenate([w0, np.zeros(self.codes.width)])
 
     def separate(self, w: Floats, report: FitReport) -> tuple[Floats, FitReport]:
-        """Split a result into weights of the features, and a report with the position effects."""
+        """Split a fitted vector into the weights of features and a report with position effects."""
         if self.codes is None:
             return w, report
         return w[: self.n_features], replace(report, **self.effects(w))
 
     def effects(self, w: Floats) -> dict[str, Any]:
-        """Return report fields about positions, given the effects of all cells."""
+        """Return FitReport fields about position effects, given the weights w of all columns."""
         if self.codes is None:
             return {}
         effect = self.codes.effects(w[self.n_features :])
@@ -100,15 +107,15 @@ class PositionTerm:
 
 
 def click_scores(data: RankingData, w: Floats, rows: Integers | None, threads: int) -> Floats:
-    """Return Xw of some rows, plus the effects of their positions, if any."""
+    """Return the scores Xw of some rows, plus the fitted effects of their display positions."""
     view = cast(NativeMatrix, PositionTerm.of(data).beside(native_matrix(data))).view
     return view.dot(w[: view.n_columns], rows, threads)
 
 
 def effects_on_clicks(data: RankingData, report: FitReport | None, rows: Integers | None) -> Floats:
-    """Look up the fitted effect of each document's position.
+    """Return the fitted effect of the position at which each document was shown.
 
-    It is 0 for positions that the fit has not seen, and for data without positions.
+    It is 0 for positions that the training data lacked, and for data without positions.
     """
     some = slice(None) if rows is None else rows
     n = data.n_documents if rows is None else rows.size
@@ -125,6 +132,6 @@ def effects_on_clicks(data: RankingData, report: FitReport | None, rows: Integer
 
 
 def check_no_positions(data: RankingData, fit: str) -> None:
-    """Raise ValueError if the data have positions, which a fit does not support."""
+    """Raise ValueError if the data have display positions, which the named fit does not support."""
     if data.position is not None:
         raise ValueError(f"{fit} does not support position; drop it.")

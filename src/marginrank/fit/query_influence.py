@@ -1,13 +1,13 @@
 """Influence of single queries on a fitted linear model: standard errors, leave-one-out scores.
 
-The weights minimize F(w) = R(w) + Σ_q L_q(w), regularizer plus the loss of each query. If query q
-counted slightly more, the minimizer would move by −H⁻¹ψ_q, where H = ∇²F(w) and ψ_q is the query's
-part of the gradient,
+The fitted weights w minimize F(w) = R(w) + Σ_q L_q(w), the regularizer plus the loss L_q of each
+query q. If a query had a slightly larger weight in this sum, the minimizer would move by a multiple
+of −H⁻¹ψ_q, with the Hessian H = ∇²F(w) and the query's centered gradient
 
     ψ_q = ∇L_q(w) − m_q Σ_p ∇L_p(w).
 
-Without normalization the second term subtracts the mean: m_q is one over the number of queries.
-With a normalization, m_q is the query's share of the total that the loss is divided by. In both
+Without normalization m_q is one over the number of queries, so the mean is subtracted. With a
+normalization, m_q is the query's share of the total weight that the loss is divided by. In both
 cases the ψ_q sum to zero.
 
 Without query q the objective is F_q(w) = R(w) + f_q Σ_{p≠q} L_p(w), with f_q = 1 / (1 − m_q) if
@@ -43,14 +43,14 @@ MATRICES = 3  # number of n × n matrices in memory: the Hessian, its factor, a 
 
 
 class LeaveOneOut(NamedTuple):
-    """Estimates from models that were fitted without one query.
+    """Leave-one-query-out estimates: scores and loss of models fitted without one query each.
 
     Attributes
     ----------
     scores : ndarray of shape (n_documents,)
         The score of each document from the model without its query.
     loss : float
-        Σ_q L_q over the queries, each with the model without it, in units of the objective.
+        The sum of the losses of all queries with these scores, in units of the objective.
     """
 
     scores: Floats
@@ -58,7 +58,7 @@ class LeaveOneOut(NamedTuple):
 
 
 class FittedPoint(NamedTuple):
-    """The objective of a fit at its weights, on scaled features."""
+    """The training objective at the weights of a fitted model: gradients and Hessian."""
 
     point: Point
     scale: Floats  # scale of the features; 1 without a scale
@@ -72,7 +72,10 @@ class FittedPoint(NamedTuple):
         pairs: PairList | None,
         propensity: Floats | None,
     ) -> "FittedPoint":
-        """Create it from a fitted model; raise ValueError if the objective is not smooth."""
+        """Return the training objective at the weights of a fitted linear model.
+
+        Raise ValueError if the objective is not smooth or the model has position effects.
+        """
         check_no_positions(data, "The influence of queries")
         if model.report is not None and model.report.position_effect is not None:
             raise ValueError(
@@ -110,9 +113,9 @@ class FittedPoint(NamedTuple):
 
     @property
     def shares(self) -> Floats:
-        """The share m_q of each query in the divisor of the loss.
+        """Share of each query in the sum that the loss is divided by (m_q in the module docstring).
 
-        Without normalization it is the same for all queries with pairs.
+        Without normalization all queries with pairs have the same share.
         """
         # With a normalization, the total weight of a query's pairs is its share times C.
         weights = self.pairs.weights
@@ -127,10 +130,11 @@ def coef_stderr(
     pairs: PairList | None = None,
     propensity: Floats | None = None,
 ) -> Floats:
-    """Return the standard error of each weight of a RankSVM, clustered by query.
+    """Return the standard error of each weight of a fitted RankSVM, clustered by query.
 
-    `data`, `pairs` and `propensity` are the arguments of the fit. The covariance is the sandwich
-    H⁻¹ (Q / (Q − 1) · Σ_q ψ_q ψ_qᵀ) H⁻¹ over Q queries with pairs.
+    `data`, `pairs` and `propensity` are the arguments of the fit. The covariance of the weights is
+    the sandwich estimate H⁻¹ (Q / (Q − 1) · Σ_q ψ_q ψ_qᵀ) H⁻¹, with the Hessian H of the objective
+    and the centered gradients ψ_q of the losses of Q queries with pairs.
     """
     with serial_blas():
         fitted = FittedPoint.of(data, model, pairs, propensity)
@@ -159,7 +163,8 @@ def leave_one_out(
 ) -> LeaveOneOut:
     """Return leave-one-query-out scores and loss, estimated by one Newton step per query.
 
-    The arguments are as in :func:`coef_stderr`. Documents without pairs keep their scores.
+    `data`, `pairs` and `propensity` are the arguments of the fit. A query without pairs does not
+    affect the model, so its documents have the scores of `model`.
     """
     needed = 16 * data.n_documents * data.n_features
     require_memory(needed, "leaving queries out one by one", "use folds")
@@ -175,7 +180,7 @@ def leave_one_out(
 
 
 def _scores_without_query(fitted: FittedPoint) -> Floats:
-    """Return each document's score by the model fitted without its query."""
+    """Return the score of each document by a model fitted without the document's query."""
     point = fitted.point
     objective, n = point.objective, point.w.size
     space, design = objective.space, objective.design

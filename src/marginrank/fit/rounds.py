@@ -1,9 +1,10 @@
-"""NDCG@k objectives: a sequence of convex problems, with pair weights from the rankings so far.
+"""Fits with an NDCG@k objective: a sequence of convex problems with updated pair weights.
 
-The weight of a pair in NDCG@k depends on the ranks of its documents. The first problem uses an
-ideal ranking (``pair_cost="ndcg"``). Each further problem uses the mean discounts of the documents
-over the rankings so far, and starts from the last weights. The mean damps oscillation between
-rankings. All problems have the total pair weight of the first, so C means the same in each.
+The weight of a pair in NDCG@k depends on the ranks of its documents. The first problem takes the
+ranks of an ideal ranking (``pair_cost="ndcg"``). Each further problem weights pairs by the mean DCG
+discounts that its documents had in the rankings of all earlier problems, and starts from the last
+weights. The mean damps oscillation between rankings. All problems have the same total pair weight,
+so C means the same in each.
 """
 
 from collections.abc import Callable
@@ -30,7 +31,10 @@ CUT_SHORT = (StopReason.INTERRUPTED, StopReason.FAILED)
 
 
 class Problems(NamedTuple):
-    """Functions of a learner that make and solve the problems of :func:`fit_in_rounds`."""
+    """The functions by which a learner makes and solves the problems of an NDCG fit.
+
+    See :func:`fit_in_rounds`.
+    """
 
     # Returns the pairs for given pair weights; without an argument for the first problem.
     choose: Callable[..., Preferences]
@@ -40,7 +44,7 @@ class Problems(NamedTuple):
 
 
 class Top:
-    """NDCG@k of rankings, and the mean discount of each row over the rankings so far.
+    """NDCG@k of rankings, and the mean DCG discount of each document over the rankings so far.
 
     Documents with equal scores share the mean discount of their ranks, so results do not depend on
     the order of the rows.
@@ -54,7 +58,7 @@ class Top:
         self._n_rankings = 0
 
     def ndcg(self, scores: Floats) -> float:
-        """Return the mean NDCG@k, weighted by query."""
+        """Return the mean NDCG@k of given scores over the training queries, with their weights."""
         data = self.data
         options: Any = {"ties": "average", "per_query": True, "n_jobs": self._threads}
         values = ndcg(data.y, scores, qid=data.qid, k=self._k, **options)
@@ -68,7 +72,7 @@ class Top:
         return ranking.documents.by_row(by_document)
 
     def weigh(self, scores: Floats) -> PairFactors:
-        """Add a ranking to the mean discounts, and return the pair weights that these imply."""
+        """Include the ranking by `scores` in the mean discounts; return the new pair weights."""
         self._n_rankings += 1
         self.mean += (self.discounts(scores) - self.mean) / self._n_rankings
         return top_difference(self.data.y, self.data.qid, self.mean, self._k)
@@ -82,7 +86,7 @@ class _Log:
         self._callback = callback
 
     def report(self, line: Iteration) -> None:
-        """Report an iteration of the current problem; a callback."""
+        """Pass an iteration of the current problem to the callback of the fit, renumbered."""
         if self._callback is not None:
             self._callback(self._counted_on(line))
 
@@ -103,10 +107,10 @@ class _Log:
 def fit_in_rounds(
     problems: Problems, top: Top, *, w0: Floats | None, callback: Callback | None
 ) -> Solution:
-    """Solve problems until the NDCG of the training queries stops improving; return the best.
+    """Solve a sequence of problems until NDCG on the training queries stops improving.
 
-    Objective, gap and stop reason are those from the best problem; iterations and history are of
-    all problems.
+    Return the weights and report of the problem with the best NDCG. Objective, gap and stop reason
+    are from that problem; iterations and history are from all problems.
     """
     rounds = _Rounds(problems, top, callback)
     try:
@@ -137,7 +141,7 @@ class _Rounds:
         return len(self.solutions) < MOST_ROUNDS and not settled
 
     def solve(self, w0: Floats | None) -> Floats:
-        """Solve the next problem; return its weights."""
+        """Solve the next problem, starting from `w0`; return its weights."""
         w, report = self._problems.solve(self._next, w0, self._log.report)
         self.solutions.append((w, report))
         self._log.add(report.history)

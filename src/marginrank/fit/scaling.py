@@ -1,8 +1,9 @@
-"""Scaling of features, and of weights.
+"""Scaling of features without a copy of X.
 
-Pairs depend on differences of documents, so dividing feature k by σ_k is the same as fitting the
-unscaled features with the regularizer ½ Σ σ_k² w_k², or Σ σ_k |w_k| instead of ‖w‖₁. X is never
-copied. Solvers work with u = σw, the weights of X / σ; a model has w.
+A pair depends on the difference of two documents only. So dividing feature k by σ_k is the same as
+fitting the unscaled features with the regularizer ½ Σ σ_k² w_k² instead of ½‖w‖², or Σ σ_k |w_k|
+instead of ‖w‖₁. Solvers work with the weights u = σw of the scaled features X / σ; a fitted model
+stores w.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,21 +29,21 @@ from marginrank.operators.transformed import ScaledMatrix
 
 SCALES: dict[str, type[FeatureScale]] = {"standard": StandardScale, "range": RangeScale}
 HUGE = 1e10  # beside a constant of this size, gradients of other features keep only six digits
-SHOWN = 10  # most features named in a message
+SHOWN = 10  # number of features that a message names before it only counts the others
 
 
 @dataclass(frozen=True)
 class Scale:
-    """The divisors of the features, and the features without effect."""
+    """Divisors of the features, and the indices of features that have no effect on any pair."""
 
     values: Floats  # σ, positive; 1 for a constant feature
     without_effect: Integers  # features that are constant within every query, so without effect
 
 
 def find_scale(data: RankingData, scale: Any, matrix: Matrix | None = None) -> Scale | None:
-    """Return the divisors of the features for the parameter `scale`; None if that is None.
+    """Return the divisors of the features for the parameter `scale` of an estimator, or None.
 
-    If X stays on disk, this takes one sweep over `matrix`.
+    If X is on disk, they are computed by one pass over `matrix`.
     """
     if no_scale(scale):
         return None
@@ -57,10 +58,11 @@ def find_scale(data: RankingData, scale: Any, matrix: Matrix | None = None) -> S
 
 
 def find_linear_scale(data: RankingData, scale: Any, matrix: Matrix | None = None) -> Scale | None:
-    """Return the scale of the features of a linear model; see :func:`find_scale`.
+    """Return the divisors of the features of a linear model, for the parameter `scale`.
 
-    Features that are huge and constant within every query are divided by their size. Their weights
-    are zero, but rounding errors of sums over them would hide the gradients of other features.
+    Unlike :func:`find_scale`, this divides features that are huge and constant within every query
+    by their size. Their weights are zero, but rounding errors of sums over them would hide the
+    gradients of other features.
     """
     found = find_scale(data, scale, matrix)
     if isinstance(matrix, StreamedMatrix):
@@ -85,7 +87,7 @@ def _is_constant(data: RankingData, feature: int) -> bool:
 
 
 class ScaleSearch:
-    """Computes the scale for a checked parameter `scale`, in chunks of whole queries."""
+    """Computes the divisors of the features for a parameter `scale` from data added in chunks."""
 
     def __init__(self, scale: Any) -> None:
         self._scale = None if no_scale(scale) else scale
@@ -103,7 +105,7 @@ class ScaleSearch:
                 self._other.add(data)
 
     def merge(self, other: "ScaleSearch") -> None:
-        """Add the documents of another ScaleSearch with the same parameter."""
+        """Add the documents that were added to another ScaleSearch with the same parameter."""
         self._in_queries.merge(other._in_queries)
         if self._other is not None:
             self._other.merge(other._other)
@@ -135,7 +137,10 @@ def _positive(scale: Floats) -> Floats:
 
 
 def scale_of_part(scale: Any, n_features: int) -> Floats | None:
-    """Return the scale for partial_fit, which cannot compute it from all documents."""
+    """Return the divisors of the features for partial_fit, which has only a part of the documents.
+
+    Raise ParameterError if the parameter `scale` is the name of a scale of all documents.
+    """
     if no_scale(scale):
         return None
     if isinstance(scale, str):
@@ -148,29 +153,29 @@ def scale_of_part(scale: Any, n_features: int) -> Floats | None:
 
 
 def with_scale(objective: Objective, scale: Scale | None) -> Objective:
-    """Return the objective as a function of u = σw."""
+    """Return an objective as a function of the weights of scaled features."""
     if scale is None:
         return objective
     return objective.on(ScaledMatrix(objective.matrix, scale.values))
 
 
 def to_raw(u: Floats, scale: Scale | None) -> Floats:
-    """Return w = u / σ, the weights of the unscaled features."""
+    """Convert weights of scaled features to weights of the unscaled features."""
     return u if scale is None else u / scale.values
 
 
 def values_of(scale: Scale | None) -> Floats | None:
-    """Return σ, or None."""
+    """Return the divisors of the features as an array, or None without scaling."""
     return None if scale is None else scale.values
 
 
 def without_effect(scale: Scale | None) -> tuple[int, ...]:
-    """Return the features that are constant within every query; none without a scale."""
+    """Return the features that are constant within every query; empty without scaling."""
     return () if scale is None else tuple(scale.without_effect.tolist())
 
 
 def effect_message(features: Sequence[int], names: Sequence[str] | None) -> Message | None:
-    """Return the warning about features that have no effect on any pair, or None."""
+    """Return the warning about features without effect on any pair, or None if there are none."""
     if not features:
         return None
     more = f" and {len(features) - SHOWN} more" if len(features) > SHOWN else ""
@@ -183,7 +188,7 @@ def effect_message(features: Sequence[int], names: Sequence[str] | None) -> Mess
 
 @contextmanager
 def blaming_features(*, C: Any) -> Iterator[None]:
-    """If a C chosen from the data is invalid, raise an error about the features instead."""
+    """Context manager: if a C that was chosen from the data is invalid, raise an error about X."""
     try:
         yield
     except ParameterError as error:

@@ -1,4 +1,4 @@
-"""Fits of sparse linear models, shared by SparseRankSVM, paths and the command line."""
+"""Fits of sparse linear models, for SparseRankSVM, regularization paths and the command line."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -38,7 +38,7 @@ DEFAULT_OVER_FIRST = 50.0  # ratio of the default C to the smallest C with a non
 
 @dataclass(frozen=True, kw_only=True)
 class SparseParameters(SparseDeclaration, DeviceDeclaration, PairParameters):
-    """Parameters of :class:`~marginrank.SparseRankSVM`."""
+    """The validated parameters of :class:`~marginrank.SparseRankSVM`."""
 
     margin = "unit"
     ridge = 0.0
@@ -56,27 +56,27 @@ class SparseParameters(SparseDeclaration, DeviceDeclaration, PairParameters):
         self.minimizer(get_loss(self.loss))
 
     def penalty(self, w: Floats) -> float:
-        """Return the penalty on the weights."""
+        """Return the value of the penalty (elastic net or l1 ball) at weights `w`."""
         return self.regularizer().value(w)
 
     @property
     def state_bytes(self) -> int:
-        """Memory of the solver in bytes per document."""
+        """Memory that the solver needs for each document, in bytes."""
         return state_bytes(self.solver, get_loss(self.loss), self.regularizer())
 
     def minimizer(self, loss: Loss) -> Callable[..., SolverResult]:
-        """Return the solver as a function that minimizes an objective."""
+        """Return the solver for a loss and the sparse penalty, as a function of an objective."""
         solve = find_solver(self.solver, loss, self.regularizer())
         return partial(solve, variant=self.variant) if self.solver == "fenchel" else solve
 
     @property
     def chooses_C(self) -> bool:
-        """Whether C is chosen from the data."""
+        """Whether C is chosen from the data, because neither C nor a radius is given."""
         return self.radius is None and self.C is None
 
     @property
     def loss_weight(self) -> float:
-        """C; 1 with a radius, or before C is chosen from the data."""
+        """The weight C of the loss; 1 if a radius is given, or until C is chosen from the data."""
         return 1.0 if self.radius is not None or self.C is None else self.C
 
     def regularizer(self) -> L1Regularizer:
@@ -96,7 +96,10 @@ def fit_sparse(
     on_read: OnRead | None = None,
     tensor: Any = None,
 ) -> LinearModel:
-    """Fit a sparse linear model; see :func:`~marginrank.fit.linear.fit_linear`."""
+    """Fit a linear model with an l1 penalty, which makes most weights zero.
+
+    The arguments are as in :func:`~marginrank.fit.linear.fit_linear`.
+    """
     check_ndcg_inputs(parameters.objective, memory_limit=memory_limit, position=data.position)
     positions = PositionTerm.of(data)
     with matrix_for(data, parameters, memory_limit, on_read, tensor) as features:
@@ -134,10 +137,11 @@ def fit_sparse(
 def with_default_C(
     parameters: SparseParameters, objective: Objective, scale: Scale | None
 ) -> SparseParameters:
-    """Return the parameters with a C chosen from the data.
+    """Return the parameters with a C that is chosen from the data.
 
-    It is a multiple of the C above which a weight is non-zero with `l1_ratio` 1, or 1 if no feature
-    helps. `objective` is the loss with C = 1 on the unscaled features.
+    It is 50 times the largest C at which all weights are zero (see :func:`first_C`), or 1 if no
+    feature helps to rank the documents. `objective` is the loss with C = 1 on the unscaled
+    features.
     """
     with serial_blas():
         first = first_C(with_scale(objective, scale), positive=parameters.positive)
@@ -145,7 +149,7 @@ def with_default_C(
 
 
 def empty_message(w: Floats, parameters: SparseParameters) -> Message | None:
-    """Return the warning that all weights are zero, or None."""
+    """Return the warning that all weights of a sparse model are zero, or None if some are not."""
     if w.any():
         return None
     found = "All weights are zero, so all documents have the same score. "
@@ -157,9 +161,10 @@ def empty_message(w: Floats, parameters: SparseParameters) -> Message | None:
 
 
 def first_C(objective: Objective, *, l1_ratio: float = 1.0, positive: bool = False) -> float:
-    """Return the largest C with all weights zero: l1_ratio / ‖∇L(0)‖∞.
+    """Return the largest C at which all weights of a sparse model are zero.
 
-    It is infinite if no feature helps. `objective` is the loss with C = 1, without a ridge.
+    It is l1_ratio / ‖∇L(0)‖∞ for the loss L, and infinite if no feature helps. `objective` is the
+    loss L with C = 1, without a ridge.
 
     Examples
     --------
@@ -176,12 +181,13 @@ def first_C(objective: Objective, *, l1_ratio: float = 1.0, positive: bool = Fal
 
 
 def first_radius(objective: Objective, *, positive: bool = False) -> float:
-    """Return the approximate radius up to which a model with one weight is optimal.
+    """Return the largest radius of the l1 norm at which the optimal model has only one weight.
 
-    In a small ball only the feature j with the largest |∂L/∂w_j| has a weight, ± the radius, so all
-    small balls give the same ranking. To second order of L at 0, this changes at the radius where
-    the derivative of another feature is as large, or the derivative of j is zero. The result is
-    infinite if no feature helps. `objective` is the loss, without a ridge.
+    For a small radius, only the feature j with the largest loss derivative |∂L/∂w_j| has a weight,
+    plus or minus the radius, so the ranking does not depend on the radius. This changes at the
+    radius where the derivative of another feature is as large, or the derivative of j is zero. The
+    radius is approximate, from the second-order expansion of the loss L at 0. It is infinite if no
+    feature helps. `objective` is the loss, without a ridge.
     """
     if not objective.loss.smooth:  # the hinge has no second derivative: use the squared hinge
         objective = objective.with_loss(LOSSES["squared_hinge"])

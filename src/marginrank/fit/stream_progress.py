@@ -1,4 +1,4 @@
-"""Progress of fits that stream X, from disk or on a cluster."""
+"""Progress of fits that read X in parts, from disk or on a cluster."""
 
 import math
 from collections.abc import Callable
@@ -13,14 +13,14 @@ WINDOW = 3  # number of last iterations that estimate the rate of convergence
 
 
 class Watch(NamedTuple):
-    """Two callbacks of a fit: one per iteration, one per part that was read."""
+    """Callbacks of a fit: one is called per iteration, the other per part of X that was read."""
 
     callback: Callback | None = None
     on_read: OnRead | None = None
 
 
 class StreamProgress:
-    """Counts the rows and bytes that were read, and describes the progress of a fit.
+    """Callbacks that count the rows and bytes read by a fit, and describe its progress as text.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class StreamProgress:
         self._on_all: list[Iteration] = []  # the last iterations on all documents
 
     def on_read(self, n_rows: int, n_bytes: int) -> None:
-        """Count the rows of a part that was processed, and the bytes read for it."""
+        """Count the rows of a part of X that was processed, and the bytes read for it."""
         self.rows_read += n_rows
         self.bytes_read += n_bytes
         self._parts_of_sweep += 1
@@ -71,7 +71,7 @@ class StreamProgress:
             self._begin_sweep()
 
     def on_iteration(self, line: Iteration) -> None:
-        """Record an iteration; a callback."""
+        """Record an iteration of the fit; used as its callback."""
         self._last = line
         if line.fraction == 1.0:
             self._on_all = [*self._on_all, line][-WINDOW:]
@@ -81,7 +81,7 @@ class StreamProgress:
         self._begin_sweep()
 
     def print_iteration(self, line: Iteration) -> None:
-        """Print one line per iteration, with the rows read so far; a callback."""
+        """Print one line about an iteration of the fit; used as its callback."""
         self.on_iteration(line)
         shown = [iteration_text(line), f"rows {self.rows_read:,}", *self._sources(), self._left()]
         print(*filter(None, shown), sep="  ")
@@ -92,7 +92,7 @@ class StreamProgress:
 
     @property
     def rows_of_sweep(self) -> int:
-        """Number of rows that the current pass has read."""
+        """Number of rows that the current pass over X has read so far."""
         return self.rows_read - self._swept
 
     @property
@@ -127,7 +127,7 @@ class StreamProgress:
 
     @property
     def seconds_left(self) -> float | None:
-        """The estimated remaining time, at the current rate of convergence.
+        """Estimated remaining seconds of the fit, from the recent rate of convergence.
 
         None before two iterations on all documents, and if the fit does not converge or is done.
         """
@@ -147,7 +147,7 @@ def _relative_distance(line: Iteration) -> float:
 
 
 def duration_text(seconds: float) -> str:
-    """Return a time as a short text.
+    """Return a duration in seconds as a short text, such as "3 min".
 
     Examples
     --------

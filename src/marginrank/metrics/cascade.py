@@ -10,8 +10,8 @@ from marginrank.metrics.options import check_cutoff, check_real, ranking_metric
 from marginrank.metrics.ranking import Ranking
 
 LARGE = 500  # larger groups of ties are computed one by one
-# Positions that a reader reaches with a probability below exp(−40) ≈ 4e-18 are ignored, because they
-# are below the rounding error of the sum.
+# Positions that a reader reaches with a probability below exp(−40) ≈ 4e-18 are ignored, because
+# their contribution is below the rounding error of the sum.
 NEGLIGIBLE = 40.0
 
 
