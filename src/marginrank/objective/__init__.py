@@ -1,1 +1,1 @@
-"""The function to minimize: losses on pairs, pair weights, margins, regularizers."""
+"""The function that a fit minimizes: losses on pairs, pair weights, margins and regularizers."""

@@ -1,4 +1,4 @@
-"""Loss plus regularizer, F(w) = L(w) + Ω(w), with an upper bound on F(w) − F* by Fenchel duality.
+"""Loss plus regularizer, F(w) = L(w) + Ω(w), with an upper bound on F(w) − min F by duality.
 
 Let t = Kw be the score differences of the pairs, c the weights of the pairs and ℓ the loss of a
 pair, so L(w) = f(t) = Σ c ℓ(t). F* is the minimum of F. For every α,
@@ -37,7 +37,7 @@ NEGLIGIBLE = 1e-6  # share of L(0) that replaces F* in the relative gap if F* ma
 
 @dataclass(frozen=True)
 class Composite(Generic[R_co]):
-    """The problem of minimizing F(w) = L(w) + Ω(w); `objective` is the loss L without a ridge."""
+    """The minimization of a loss plus a regularizer, F(w) = L(w) + Ω(w)."""
 
     objective: Objective
     regularizer: R_co
@@ -50,7 +50,7 @@ class Composite(Generic[R_co]):
     def at(
         self, w: Floats, scores: Scores | None = None, accumulated_update: Floats | None = None
     ) -> "CompositePoint[R_co]":
-        """Evaluate F at w; reads X once, unless the scores Xw are given."""
+        """Evaluate loss plus regularizer, F(w); reads X once, unless the scores Xw are given."""
         return self.wrap(self.objective.at(w, scores, accumulated_update=accumulated_update))
 
     def wrap(self, loss: Point) -> "CompositePoint[R_co]":
@@ -58,7 +58,7 @@ class Composite(Generic[R_co]):
 
     @property
     def is_squared_hinge(self) -> bool:
-        """Whether the loss ℓ is a single squared hinge term, so ℓ'² is a multiple of ℓ."""
+        """Whether the loss on pairs is one squared hinge term, so ℓ'² is a multiple of ℓ."""
         return len(self.objective.loss.pieces) == 1 and self.objective.loss.smooth
 
     @cached_property
@@ -71,9 +71,10 @@ class Composite(Generic[R_co]):
         return self.objective.with_loss(self.objective.loss.squared_derivative())
 
     def is_solved(self, value: float, gap: float, tol: float) -> bool:
-        """Return True if F = `value` and an upper bound `gap` on F − F* prove that tol is reached.
+        """Return True if `gap`, an upper bound on F(w) − min F, proves that `tol` is reached.
 
-        tol bounds (F − F*) / F*. If F* may be zero, the gap is compared with L(0) instead.
+        `value` is F(w), and `tol` is the relative distance (F(w) − min F) / min F. If min F may be
+        zero, the gap is compared with the loss at w = 0 instead.
         """
         if meets(tol, value, gap):
             return True
@@ -83,7 +84,11 @@ class Composite(Generic[R_co]):
         return maybe_zero and gap <= tol * NEGLIGIBLE * self.loss_at_zero
 
     def strength(self, loss: Point) -> float:
-        """Return Σ c ℓ'² / (2M), the term of the lower bound on F* due to strong convexity."""
+        """Return Σ c ℓ'² / (2M), a term of the lower bound on F* that is due to strong convexity.
+
+        The sum is over the pairs, with pair weights c; ℓ' is the slope of the loss and M its
+        largest curvature. The docstring of the module derives the bound.
+        """
         if self.is_squared_hinge:  # there ℓ'² = 2M ℓ
             return loss.loss_value
         if not self.objective.loss.smooth:
@@ -93,7 +98,11 @@ class Composite(Generic[R_co]):
 
 
 class CompositePoint(DerivedPoint, Generic[R_co]):
-    """F = L + Ω at one w: value, gradient and certificate; `base` is the point of L alone."""
+    """Loss plus regularizer, F(w) = L(w) + Ω(w), evaluated at one w.
+
+    It has the value, a vector that replaces the gradient, and a proven upper bound on F(w) − min F.
+    `base` is the loss alone at this w.
+    """
 
     def __init__(self, composite: Composite[R_co], base: Point) -> None:
         super().__init__(base)
@@ -108,13 +117,13 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
 
     @property
     def gradient(self) -> Floats:
-        """The gradient mapping w − prox(w − ∇L(w)), which is zero exactly at the optimum."""
+        """The gradient mapping w − prox(w − ∇L(w)), zero exactly at the minimum of L + Ω."""
         step = self.w - self.base.gradient
         return self.w - self.composite.regularizer.prox(step, 1.0)
 
     @property
     def gap(self) -> float:
-        """The certificate: an upper bound on F(w) − F*, rounding error included."""
+        """Proven upper bound on F(w) − min F for F = L + Ω; includes the rounding error."""
         return min(self.scaled_gap, self._closer_gap)
 
     def _gap_to(self, bound: float) -> float:
@@ -123,12 +132,18 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
 
     @cached_property
     def scaled_gap(self) -> float:
-        """Bound on F(w) − F* by :func:`scaled_bound`, which is loose near the optimum."""
+        """Upper bound on F(w) − min F from a multiple of one dual vector; loose near the minimum.
+
+        See :func:`scaled_bound`.
+        """
         return self._gap_to(self.dual_multiple.bound)
 
     @cached_property
     def dual_multiple(self) -> "DualMultiple":
-        """The largest lower bound on F* by dual vectors τ f'(t), 0 ≤ τ ≤ 1, and its factor τ."""
+        """The largest lower bound on min F by dual vectors τα with 0 ≤ τ ≤ 1, and its factor τ.
+
+        α has the slope of the loss of each pair at the current w.
+        """
         gradient = self.base.gradient
         return scaled_bound(
             float(self.w @ gradient) - self.base.loss_value,
@@ -137,15 +152,15 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
         )
 
     def bound_below(self, bound: float) -> None:
-        """Lower :attr:`gap` to F(w) − `bound` if that is smaller; `bound` ≤ F* must hold."""
+        """Set `gap` to F(w) − `bound` if that is smaller; `bound` is a lower bound on min F."""
         self.certify(self._gap_to(bound))
 
     def certify(self, gap: float) -> None:
-        """Lower :attr:`gap` to `gap`, another upper bound on F(w) − F*, if that is smaller."""
+        """Set `gap`, the upper bound on F(w) − min F, to the argument if that is smaller."""
         self._closer_gap = min(self._closer_gap, gap)
 
     def is_solved(self, tol: float) -> bool:
-        """Return True if the certificate proves that (F(w) − F*) / F* ≤ tol."""
+        """Return True if the attribute `gap` proves that (F(w) − min F) / min F ≤ tol."""
         return self.composite.is_solved(self.value, self.gap, tol)
 
     def by_group(self, n_groups: int) -> GroupedLoss:
@@ -158,9 +173,10 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
         return self._grouped[n_groups]
 
     def near(self, w: Floats, *, only_scores: bool = False) -> "CompositePoint[R_co]":
-        """Evaluate F at a w that ranks the documents similarly, so sorting is fast; reads X once.
+        """Evaluate F at another w; reads X once.
 
-        With `only_scores` the gradient is not computed; :meth:`by_group` computes it later.
+        Sorting the scores is faster if they rank the documents similarly at both w. With
+        `only_scores` the gradient is not computed now, but later by :meth:`by_group`.
         """
         scores = self.objective.scores(w) if only_scores else None
         return self.composite.wrap(self.objective.at(w, scores, like=self.base))
@@ -186,16 +202,17 @@ L1Point = CompositePoint[L1Regularizer]
 
 
 class DualMultiple(NamedTuple):
-    """A lower bound on the minimum F* by Fenchel duality, for a multiple τ of a dual vector."""
+    """A lower bound on min F by Fenchel duality, and the factor τ of its dual vector."""
 
     tau: float
     bound: float
 
 
 def scaled_bound(conjugate: float, strength: float, ray: Ray) -> DualMultiple:
-    """Return the largest lower bound on F* by multiples τα of a dual vector α, 0 ≤ τ ≤ 1.
+    """Return the largest lower bound on min (L + Ω) by multiples τα of a dual vector α, 0 ≤ τ ≤ 1.
 
-    `conjugate` is f*(α), `strength` is Σ α² / (2Mc), and `ray` is the function τ → Ω*(−τKᵀα).
+    `conjugate` is f*(α), `strength` is Σ α² / (2Mc), and `ray` is the function τ → Ω*(−τKᵀα); the
+    docstring of the module defines the symbols.
     """
     tau = _best_scaling(conjugate, strength, ray)
     bound = tau * (1.0 - tau) * strength - tau * conjugate - ray.conjugate(tau)[0]

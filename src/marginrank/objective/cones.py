@@ -1,12 +1,13 @@
-"""Cones of weights (monotone curves): Gu ≥ 0, and a bound on F(u) − F* for u in the cone.
+"""Linear constraints Gu ≥ 0 on weights u (a cone), such as for monotone curves; and an error bound.
 
-A row of G is a constraint on the weights of one block of columns. It is active, or *held*, if
-(Gu)_i = 0. With the objective F, its ridge ρ, its minimum F* in the cone and any μ ≥ 0,
+A row of G is a constraint on the weights of one block of columns of X. It is active, or *held*, if
+(Gu)_i = 0. With the objective F, the weight ρ of its ridge, its minimum F* subject to Gu ≥ 0, and
+any μ ≥ 0,
 
     F(u) − F* ≤ ‖∇F(u) − Gᵀμ‖² / 2ρ + μᵀGu.
 
 The best μ belongs to the projection of −∇L(u), with L the loss alone, onto the cone: a small
-non-negative least squares problem per block. ∇F − Gᵀμ is zero only at the optimum.
+non-negative least squares problem per block. ∇F − Gᵀμ is zero only at the minimum.
 """
 
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ from marginrank.objective.objective import PRECISION, Objective, Point
 
 
 class ConeBlock(NamedTuple):
-    """The constraints Gu ≥ 0 on the weights u of one block of columns of X."""
+    """Linear constraints Gu ≥ 0 on the weights u of one block of columns of X."""
 
     number: int  # index of the block
     weights: slice
@@ -37,7 +38,7 @@ class ConeBlock(NamedTuple):
         )
 
     def multipliers(self, target: Floats) -> Floats:
-        """Return the multipliers μ ≥ 0 that minimize ‖Gᵀμ − target‖, for the constraints Gu ≥ 0."""
+        """Return the multipliers μ ≥ 0 of the constraints Gu ≥ 0 that minimize ‖Gᵀμ − target‖."""
         from scipy.optimize import lsq_linear, nnls  # slow to import, and most fits have no cone
 
         try:
@@ -47,7 +48,7 @@ class ConeBlock(NamedTuple):
         return np.maximum(np.asarray(found, dtype=np.float64), 0.0)
 
     def nearest(self, u: Floats) -> tuple[Floats, Booleans]:
-        """Return the projection of u onto the cone, and a mask of its active constraints."""
+        """Return the weights nearest to u with Gu ≥ 0, and a mask of the i with (Gu)_i = 0."""
         held = self.multipliers(-u) > 0.0
         free = self.free(held)
         nearest = free @ (free.T @ u)
@@ -59,9 +60,9 @@ class ConeBlock(NamedTuple):
         return nearest, held
 
     def free(self, held: Booleans) -> Floats:
-        """Return an orthonormal basis, as columns, of the weights on which constraints are active.
+        """Return an orthonormal basis of the u with (Gu)_i = 0 for all i in the mask `held`.
 
-        That is, of the u with (Gu)_i = 0 for all i in the mask `held`.
+        The basis vectors are the columns of the result.
         """
         n_held = int(np.count_nonzero(held))
         directions, _ = np.linalg.qr(self.rows[held].T, mode="complete")
@@ -70,14 +71,14 @@ class ConeBlock(NamedTuple):
 
 @dataclass(frozen=True)
 class Cone:
-    """The set of weights u with Gu ≥ 0; weights outside of all blocks are not constrained."""
+    """Linear constraints Gu ≥ 0 on weights u, by block of columns of X; other weights are free."""
 
     blocks: Sequence[ConeBlock]
 
     phrase = Message("with ", Mention("monotonic_cst"))
 
     def face(self, objective: Objective, held: Booleans) -> Face:
-        """Return the objective restricted to weights u on which some constraints are active.
+        """Restrict an objective to the weights u with (Gu)_i = 0 for all i in the mask `held`.
 
         That is, to the u with (Gu)_i = 0 for all i in the mask `held`.
         """
@@ -103,7 +104,7 @@ class Cone:
         return np.split(constraints, ends)[:-1]
 
     def nearest(self, u: Floats) -> tuple[Floats, Booleans]:
-        """Return the projection of u onto the cone, and a mask of its active constraints."""
+        """Return the weights nearest to u with Gu ≥ 0, and a mask of the i with (Gu)_i = 0."""
         nearest, held = u.copy(), []
         for block in self.blocks:
             nearest[block.weights], of_block = block.nearest(u[block.weights])
@@ -111,7 +112,10 @@ class Cone:
         return nearest, np.concatenate(held)
 
     def forces(self, gradient: Floats, held: Booleans) -> Floats:
-        """Return the μ that minimizes ‖Gᵀμ − gradient‖, of any sign, and 0 for rows not held."""
+        """Return the μ, of any sign, that minimizes ‖Gᵀμ − gradient‖ for the constraints Gu ≥ 0.
+
+        μ is zero for constraints that are not in the mask `held`.
+        """
         forces = np.zeros(self.n_constraints)
         parts = zip(self.blocks, self.by_block(held), self.by_block(forces), strict=True)
         for block, here, of_block in parts:
@@ -127,7 +131,7 @@ def _uncorrelated(free: Floats, variances: Floats) -> Combination:
 
 
 class ConePoint(StructuredPoint):
-    """An objective evaluated at weights inside a cone, with a certificate for F(u) − F*."""
+    """An objective evaluated at weights u with Gu ≥ 0, and a proven upper bound on F(u) − min F."""
 
     def __init__(self, cone: Cone, base: Point) -> None:
         super().__init__(base)
@@ -140,7 +144,10 @@ class ConePoint(StructuredPoint):
 
     @cached_property
     def gradient(self) -> Floats:
-        """The vector ∇F(u) − Gᵀμ, which replaces the gradient: it is zero only at the optimum."""
+        """The vector ∇F(u) − Gᵀμ, which replaces the gradient under the constraints Gu ≥ 0.
+
+        μ are Lagrange multipliers. The vector is zero only at the constrained minimum.
+        """
         left: Floats = self.base.gradient.copy()
         for block, multipliers in zip(self.cone.blocks, self.multipliers, strict=True):
             left[block.weights] -= multipliers @ block.rows
@@ -156,7 +163,10 @@ class ConePoint(StructuredPoint):
 
     @cached_property
     def slack(self) -> float:
-        """An upper bound on μᵀGu, the second term of the certificate, rounding included."""
+        """Upper bound on the sum μᵀGu of multipliers times constraints, rounding error included.
+
+        It is the second term of the bound on F(u) − min F under the constraints Gu ≥ 0.
+        """
         total = 0.0
         for block, mu in zip(self.cone.blocks, self.multipliers, strict=True):
             u = self.w[block.weights]

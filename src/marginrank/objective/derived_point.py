@@ -1,4 +1,4 @@
-"""Base classes for an objective plus a penalty (regularizer, cone or group norm) at one w."""
+"""Base classes for an objective plus a regularizer or constraint, evaluated at one w."""
 
 from abc import ABC, abstractmethod
 
@@ -10,7 +10,7 @@ from marginrank.objective.objective import PRECISION, Point
 
 
 class DerivedPoint(ABC):
-    """An objective F plus a penalty, evaluated at one w; `base` is F alone at this w."""
+    """An objective plus a regularizer or constraint, evaluated at one w; `base` is without it."""
 
     def __init__(self, base: Point) -> None:
         self.base = base
@@ -22,16 +22,16 @@ class DerivedPoint(ABC):
     @property
     @abstractmethod
     def gradient(self) -> Floats:
-        """A vector for stopping tests that replaces ∇F and is zero only at the optimum."""
+        """A vector that replaces the gradient in stopping rules; it is zero only at the minimum."""
 
     @property
     @abstractmethod
     def gap(self) -> float:
-        """The certificate: an upper bound on F(w) − F*, with F* the minimum; rounding included."""
+        """Proven upper bound on F(w) − min F; includes the rounding error."""
 
     @property
     def penalty(self) -> float:
-        """The value of the penalty at w; a cone has none, so it is zero."""
+        """The value of the penalty at w; zero for constraints."""
         return 0.0
 
     @cached_property
@@ -45,30 +45,30 @@ class DerivedPoint(ABC):
 
     @property
     def rounding(self) -> float:
-        """Upper bound on the exact F(w) minus its computed value."""
+        """Upper bound on the exact objective F(w) minus its computed value."""
         return self.base.rounding + PRECISION * self.penalty
 
 
 class StructuredPoint(DerivedPoint):
-    """An objective with a cone or a group penalty at one w, with the bound that certifies it.
+    """An objective with linear constraints or a group penalty at one w, with an error bound.
 
-    The bound is F(w) − F* ≤ ½‖r‖² / ρ + slack, where r (the property `gradient`) is the part of ∇F
-    that neither multipliers of the cone nor the penalty cancel, and ρ is the weight of the ridge.
+    The bound is F(w) − min F ≤ ½‖r‖² / ρ + slack, with ρ the weight of the ridge. r (the attribute
+    `gradient`) is the part of ∇F that neither Lagrange multipliers nor the penalty cancel.
     """
 
     @property
     @abstractmethod
     def gradient_rounding(self) -> float:
-        """Upper bound on the norm of the rounding error of r."""
+        """Upper bound on the norm of the rounding error of the attribute `gradient`."""
 
     @property
     @abstractmethod
     def slack(self) -> float:
-        """The second term of the bound on F(w) − F*."""
+        """The second term of the bound F(w) − min F ≤ ½‖r‖² / ρ + slack."""
 
     @property
     def gradient_gap(self) -> float:
-        """The first term ½‖r‖² / ρ of the bound on F(w) − F*, rounding error of r included."""
+        """The first term ½‖r‖² / ρ of the bound on F(w) − min F, with the rounding error of r."""
         length = float(np.linalg.norm(self.gradient)) + self.gradient_rounding
         return 0.5 * length**2 / self.objective.ridge
 

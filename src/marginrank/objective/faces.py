@@ -1,8 +1,8 @@
-"""Faces: an objective restricted to a linear subspace of weights, u = Nv.
+"""An objective restricted to a linear subspace of weights, u = Nv, as a function of v.
 
 The restricted objective has the matrix XN, which has fewer columns than X. The columns of X come in
-blocks, and each column of N combines columns of one block. The penalty is ½‖v‖², which equals
-½‖u‖² if the columns of N are orthonormal.
+blocks, and each column of N combines columns of one block. The penalty is ½‖v‖², which equals ½‖u‖²
+if the columns of N are orthonormal.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from marginrank.objective.protocols import Matrix
 
 
 class Combination(NamedTuple):
-    """The columns of N for one block of X, and the approximate variance of each column of XN."""
+    """The columns of N for one block of columns of X, and the approximate variances of XN."""
 
     columns: Floats
     variances: Floats
@@ -25,18 +25,22 @@ class Combination(NamedTuple):
 
 @runtime_checkable
 class BlockMatrix(Protocol):
-    """A matrix X whose columns come in blocks, and which can form XN."""
+    """A feature matrix X whose columns come in blocks, and which can form a product XN."""
 
     @property
     def block_starts(self) -> Integers:
         """Index of the first column of each block, followed by the number of all columns."""
 
     def combine_blocks(self, combinations: Mapping[int, Combination]) -> Matrix:
-        """Return XN; `combinations` maps blocks to columns of N, other blocks are unchanged."""
+        """Return the product XN of the feature matrix and a block-diagonal matrix N.
+
+        `combinations` maps the index of a block of columns to its block of N. Other columns of X
+        are unchanged.
+        """
 
 
 class Face(NamedTuple):
-    """An objective restricted to weights u = Nv: a function of v, and the sparse matrix N."""
+    """An objective restricted to weights u = Nv, as a function of v; and the sparse matrix N."""
 
     objective: Objective
     basis: Any  # N, a sparse array

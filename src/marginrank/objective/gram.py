@@ -1,4 +1,4 @@
-"""Gram matrix: inner products of documents, for problems with fewer documents than features."""
+"""Gram matrix: inner products of documents, for data with fewer documents than features."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ DENSE_SHARE = 0.25  # share of nonzero entries above which a sparse column is tr
 
 
 class Rows(NamedTuple):
-    """Selected rows and columns of X, with each column divided by its `scale`; not copied."""
+    """Selected rows and columns of X, each column divided by its scale; X is not copied."""
 
     X: Any  # array or CSR matrix
     rows: Integers  # ascending
@@ -36,10 +36,10 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class Gram:
-    """The Gram matrix K = (JX)(JX)ᵀ of m documents, where J subtracts the mean of each query.
+    """The Gram matrix of documents, K = (JX)(JX)ᵀ, where J subtracts the mean of each query.
 
     Pairs compare documents of one query, so the loss is the same for JX and X. Without the means,
-    features with a large offset keep their digits.
+    features with a large offset lose fewer digits.
     """
 
     documents: Integers
@@ -48,15 +48,19 @@ class Gram:
 
     @classmethod
     def of_rows(cls, rows: Rows, documents: Integers, offsets: Integers) -> "Gram":
-        """Compute the Gram matrix of some rows of X, grouped by query as in `offsets`."""
+        """Compute the Gram matrix of some rows of X, which are grouped by query.
+
+        Query q has the rows offsets[q] to offsets[q + 1] − 1.
+        """
         make = _sparse_products if sp.issparse(rows.X) else _dense_products
         scale = np.ones(rows.columns.size) if rows.scale is None else rows.scale
         return cls(documents, offsets, make(*rows[:3], offsets, scale))
 
     def curved(self, multiply: Callable[[Floats], Floats], n_documents: int) -> Floats:
-        """Return AK for a matrix A with one diagonal block per query; `multiply` maps v to Av.
+        """Return the product AK with the Gram matrix K, for a matrix A with one block per query.
 
-        `n_documents` is the length of v, which may be larger than the size of K.
+        `multiply` maps a vector v to Av. `n_documents` is the length of v, which may be larger than
+        the size of K.
         """
         # One product with A gives one column of the block of each query.
         sizes = np.diff(self.offsets)
@@ -73,9 +77,10 @@ class Gram:
         return result
 
     def spread(self, values: Floats, n_documents: int) -> Floats:
-        """Subtract the mean of each query from `values`, one per document of the Gram matrix.
+        """Subtract the mean of each query from one value per document of the Gram matrix.
 
-        Return an array of length `n_documents`, with zeros for the other documents.
+        The result has `n_documents` entries, with zeros for documents that are not in the Gram
+        matrix.
         """
         result = np.zeros(n_documents)
         centered = values.copy()

@@ -1,8 +1,8 @@
 """The group lasso penalty γ Σ_k ‖u_k‖, which sets whole groups of weights to zero.
 
-Let F(u) = ½ρ‖u‖² + L(u) + γ Σ_k ‖u_k‖ with loss L, ridge ρ and u_k the weights of group k. Let q_k
-be the projection of −∇_k L(u), the pull of the loss, onto the ball of radius γ. Let
-p = (−∇L − q) / ρ, which would be the optimal u if L were linear. Because L is convex,
+u_k are the weights of group k. Let F(u) = ½ρ‖u‖² + L(u) + γ Σ_k ‖u_k‖ with loss L and a ridge of
+weight ρ. Let q_k be the projection of −∇_k L(u) onto the ball of radius γ, and p = (−∇L − q) / ρ,
+which would be the optimal u if L were linear. Because L is convex,
 
     F(u) − F* ≤ ½ρ‖u − p‖² + Σ_k (γ‖u_k‖ − q_kᵀu_k),    (the certificate)
 
@@ -24,7 +24,7 @@ from marginrank.objective.protocols import Scores
 
 @dataclass(frozen=True)
 class Groups:
-    """The penalty γ Σ_k ‖u_k‖, with u_k the weights of group k."""
+    """The group lasso penalty γ Σ_k ‖u_k‖, with u_k the weights of group k."""
 
     weight: float  # γ
     starts: Integers  # index of the first weight of each group, then the number of all weights
@@ -44,28 +44,28 @@ class Groups:
         return np.add.reduceat(by_weight, self.starts[:-1])
 
     def spread(self, by_group: Floats) -> Floats:
-        """Repeat an array with one entry per group: each weight gets the entry of its group."""
+        """Repeat each entry of an array with one entry per group for all weights of the group."""
         return np.repeat(by_group, self.sizes)
 
     def value(self, u: Floats) -> float:
         return self.weight * float(np.sum(self.lengths(u)))
 
     def directions(self, u: Floats) -> Floats:
-        """Return the unit vector u_k / ‖u_k‖ of each group, or zero if u_k is zero."""
+        """Divide the weights u_k of each group by their norm ‖u_k‖; zero stays zero."""
         lengths = self.lengths(u)
         return u / self.spread(np.where(lengths > 0.0, lengths, 1.0))
 
     def held(self, pull: Floats) -> Floats:
-        """Project each group of `pull` = −∇L(u) onto the ball of radius γ; return the result q."""
+        """Project the part of `pull` that belongs to each group onto the ball of radius γ."""
         lengths = self.lengths(pull)
         return pull * self.spread(self.weight / np.maximum(lengths, self.weight))
 
     def face(self, objective: Objective, u: Floats) -> Face:
-        """Return `objective` on the non-zero groups of u, with a quadratic bound on the penalty.
+        """Restrict an objective to the non-zero groups of u, with a quadratic group penalty.
 
-        The norm γ‖v_k‖ becomes γ‖v_k‖² / 2‖u_k‖, which has the same gradient at v = u and, up to a
-        constant, is an upper bound on γ‖v_k‖. The weights of the group are rescaled, so this term
-        and the ridge together are a ridge of weight ρ.
+        The norm γ‖v_k‖ is replaced by γ‖v_k‖² / 2‖u_k‖, which has the same gradient at v = u and,
+        up to a constant, is an upper bound on γ‖v_k‖. The weights of each group are rescaled so
+        that this term and the ridge together are a ridge of weight ρ.
         """
         of_columns = objective.feature_variances
         assert of_columns is not None
@@ -85,7 +85,7 @@ class Groups:
 
 
 class GroupPoint(StructuredPoint):
-    """An objective with a group penalty at one u: value, gradient and certificate."""
+    """An objective with a group lasso penalty, evaluated at one u, with a bound on F(u) − min F."""
 
     def __init__(self, groups: Groups, base: Point) -> None:
         super().__init__(base)
@@ -102,7 +102,7 @@ class GroupPoint(StructuredPoint):
 
     @cached_property
     def pull(self) -> Floats:
-        """The negative gradient −∇L(u) of the loss alone."""
+        """The negative gradient −∇L(u) of the loss alone, without ridge and penalty."""
         return self.objective.ridge * self.w - self.base.gradient
 
     @cached_property
@@ -111,12 +111,16 @@ class GroupPoint(StructuredPoint):
 
     @cached_property
     def gradient(self) -> Floats:
-        """A vector that replaces the gradient of F: it is zero only at the optimum; ρ(u − p)."""
+        """The vector ρ(u − p), which replaces the gradient: it is zero only at the optimum.
+
+        p is the minimum of the objective with group penalty if its loss is linear; ρ is the weight
+        of the ridge.
+        """
         return self.base.gradient + self._held
 
     @cached_property
     def slopes(self) -> Floats:
-        """The gradient ∇F(u), penalty included; valid only for weights in non-zero groups."""
+        """The gradient of the objective, group penalty included; only valid for non-zero groups."""
         return self.base.gradient + self.groups.weight * self.groups.directions(self.w)
 
     @property
@@ -126,7 +130,11 @@ class GroupPoint(StructuredPoint):
 
     @cached_property
     def slack(self) -> float:
-        """The second term Σ_k (γ‖u_k‖ − q_kᵀu_k) of the certificate, rounding included."""
+        """Upper bound on Σ_k (γ‖u_k‖ − q_kᵀu_k), rounding error included.
+
+        It is the second term of the bound on F(u) − min F. q_k is the projection of −∇_k L(u), the
+        gradient of the loss in group k, onto the ball of radius γ.
+        """
         groups, gamma = self.groups, self.groups.weight
         lengths, pulls = groups.lengths(self.w), groups.lengths(self.pull)
         apart = groups.lengths(groups.directions(self.w) - self._held / gamma)
@@ -135,7 +143,7 @@ class GroupPoint(StructuredPoint):
         return gamma * (0.5 * total + 4.0 * PRECISION * float(np.sum(lengths)))
 
     def at(self, w: Floats) -> "GroupPoint":
-        """Evaluate the penalized objective at other weights w; reads X once."""
+        """Evaluate the objective with group penalty at other weights w; reads X once."""
         return GroupPoint(self.groups, self.objective.at(w, like=self.base))
 
     def move(self, step: float, direction: Floats, direction_scores: Scores) -> "GroupPoint":

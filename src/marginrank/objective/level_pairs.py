@@ -1,4 +1,4 @@
-"""Pairs implied by labels, stored without a list; a *level* is the rank of a label in its query."""
+"""Pairs implied by labels, never listed; a *level* is the rank of a label within its query."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +30,11 @@ ANY_WIDTH = np.iinfo(np.int32).max  # stands for no limit in the kernels
 
 @dataclass(frozen=True, kw_only=True)
 class LevelPairs(PairSet):
-    """All pairs of documents of one query whose levels differ, optionally by at most `width`."""
+    """All pairs of documents of one query whose labels differ, stored without a list.
+
+    A level is the rank of a label within its query: 0, 1, …. With a `width`, only pairs whose
+    levels differ by at most `width` count.
+    """
 
     queries: Queries
     width: int | None = None  # largest difference of the levels of a pair; None for any
@@ -51,8 +55,8 @@ class LevelPairs(PairSet):
     ) -> Self:
         """Return the pairs implied by the labels of `data`.
 
-        With a `width`, only pairs whose levels differ by at most `width` are included; with
-        `by_label`, only pairs whose labels do.
+        With a `width`, only pairs whose levels (ranks of the labels within the query) differ by at
+        most `width` count; with `by_label`, only pairs whose labels do.
         """
         queries = data.queries
         if by_label and width is not None:
@@ -72,7 +76,7 @@ class LevelPairs(PairSet):
 
     @classmethod
     def one_by_one(cls, source: PairSet, drawn: DrawnPairs, weight: float) -> Self:
-        """Return a set with one query of two documents, of weight `weight`, per drawn pair."""
+        """Convert sampled pairs to a pair set with one query of two documents per pair."""
         documents = np.stack([drawn.preferred, drawn.other], axis=1).ravel()
         count, rows = drawn.preferred.size, source.documents.rows
         margins = None if source.margins is None else source.margins[documents]
@@ -95,9 +99,9 @@ class LevelPairs(PairSet):
         )
 
     def by_click(self, clicked: Booleans) -> Self:
-        """Return a set with one query per clicked document, which is preferred to all others.
+        """Return a pair set with one query per click, whose document is preferred to all others.
 
-        The others are the other documents of its query. `clicked` is a mask in document order.
+        The others are the other documents of the same query. `clicked` is a mask of the documents.
         Queries of the result share rows of X.
         """
         clicks = np.flatnonzero(clicked)
@@ -287,7 +291,7 @@ class LevelPairs(PairSet):
 
 
 def _count_close(level: NDArray[np.int32], offsets: Integers, width: int) -> Integers:
-    """Return the number of pairs of each query whose levels differ by at most `width`."""
+    """Return the number of pairs per query with at most `width` between their levels."""
     query = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
     rank = level_ranks(query, level, width)
     place, first, count = np.unique(rank.place, return_index=True, return_counts=True)
@@ -299,7 +303,7 @@ def _count_close(level: NDArray[np.int32], offsets: Integers, width: int) -> Int
 
 
 def _spaced_by_label(data: RankingData, width: int) -> Queries:
-    """Return queries whose levels differ by as much as the labels, or by more than `width`."""
+    """Return queries whose levels differ as labels do, or by more than `width` if labels do."""
     queries = data.queries
     _check_whole(data.y)
     query = queries.query_of_document

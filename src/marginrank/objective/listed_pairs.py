@@ -26,7 +26,7 @@ BUNDLE = 32  # documents per group of small connected components: their rows sta
 
 @dataclass(frozen=True, kw_only=True)
 class ListedPairs(PairSet):
-    """The pairs of a list that have a positive weight, and their documents (PRSVM, paper 2)."""
+    """The pairs of an explicit list that have a positive weight, and their documents."""
 
     grouped: Documents  # the documents of these pairs
     pairs: Integers  # shape (n_pairs, 2); document indices, the preferred document first
@@ -38,7 +38,7 @@ class ListedPairs(PairSet):
     def from_data(
         cls, data: RankingData, listed: PairList, *, margins: Floats | None, threads: int
     ) -> Self:
-        """Return the pairs in `listed`, a list of pairs of row indices of `data`."""
+        """Return the pairs (i, j) in `listed`, where i and j are row indices of `data`."""
         _check_queries(data, listed)
         documents = Documents(data.queries.offsets, data.queries.rows)
         document_of_row = documents.by_row(np.arange(documents.n_documents))
@@ -159,7 +159,7 @@ class ListedPairs(PairSet):
         )
 
     def bundled(self) -> Self:
-        """Return the same pairs, with long queries split into queries that share no pair.
+        """Return the same pairs, with long queries split into queries that have no pair in common.
 
         Each query of the result consists of a few small connected components of the graph of the
         pairs, or of one large component. A pass over X reads the rows of a short query once, and

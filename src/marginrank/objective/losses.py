@@ -1,9 +1,9 @@
-"""Losses as functions of the score difference t = s_i − s_j of a pair: sums of hinge terms.
+"""Losses of a pair, as functions of the score difference t = s_i − s_j: sums of hinge terms.
 
 A loss is ℓ(t) = Σ_m a_m · max(0, θ_m − t)^{e_m} with e_m ∈ {1, 2}; a *piece* is one term of the
-sum. The native kernels get only the list of (a, θ, e), so a new loss is one new entry of
-:data:`LOSSES`. Listed pairs are visited one by
-one, so they may have the logistic loss itself: one smooth piece, see :func:`exact`.
+sum. The C++ kernels get only the list of (a, θ, e), so a new loss is one new entry of
+:data:`LOSSES`. The exact logistic loss is one piece of another kind, which only the kernels for
+listed pairs support, because they evaluate each pair; see :func:`exact`.
 """
 
 from collections import UserDict
@@ -24,7 +24,7 @@ LOGISTIC = 0  # the "power" of a smooth piece
 
 @dataclass(frozen=True)
 class Piece:
-    """One term of a loss: a hinge term a · max(0, θ − t)^e, or a logistic term.
+    """One term of a loss on pairs: a hinge term a · max(0, θ − t)^e, or a logistic term.
 
     The logistic term a · log(1 + exp(θ − t)) has the power LOGISTIC and is the only term of its
     loss. It is called the smooth piece.
@@ -59,8 +59,8 @@ class Piece:
 class Loss:
     """A convex loss ℓ(t) of the score difference t of a pair, as a sum of hinge terms.
 
-    `margin` is the smallest t with zero loss, or 0 if the loss is positive everywhere. Margin
-    rescaling replaces it by the margin of the pair. `error` is the largest difference from the
+    `margin` is the smallest t with zero loss, or 0 if the loss is positive everywhere. With margin
+    rescaling, each pair has its own margin instead. `error` is the largest difference from the
     function that the loss approximates.
 
     Examples
@@ -82,7 +82,7 @@ class Loss:
 
     @property
     def reach(self) -> float:
-        """The smallest score difference t above which the loss is constant; may be infinite."""
+        """The smallest score difference above which the loss is constant; may be infinite."""
         return max(piece.theta if piece.power > 0 else np.inf for piece in self.pieces)
 
     @property
@@ -91,7 +91,7 @@ class Loss:
         return all(piece.power == 1 and piece.coefficient > 0 for piece in self.pieces)
 
     def as_array(self) -> Floats:
-        """Return an array for the native kernels with one row (a, θ, e) per hinge term."""
+        """Return the loss as an array for C++ kernels, with one row (a, θ, e) per hinge term."""
         return np.array([(p.coefficient, p.theta, p.power) for p in self.pieces], dtype=np.float64)
 
     def shifted(self, offset: float) -> "Loss":
@@ -99,7 +99,7 @@ class Loss:
         return replace(self, pieces=pieces, margin=self.margin + offset)
 
     def smoothed(self, width: float) -> "Loss":
-        """Return this loss with the kink of each hinge replaced by a parabola of width `width`."""
+        """Return the loss with each kink rounded off by a parabola of width `width`."""
         half = 0.5 * width
         pieces = []
         for piece in self.pieces:
@@ -121,13 +121,13 @@ class Loss:
 
     @property
     def largest_curvature(self) -> float:
-        """The largest second derivative of the loss, which is attained just left of a kink."""
+        """The largest second derivative ℓ'' of the loss."""
         kinks = np.array([piece.theta for piece in self.pieces])
         below = np.nextafter(kinks, -np.inf)
         return float(np.max(self.curvature(below)))
 
     def squared_derivative(self) -> "Loss":
-        """Return the function ℓ'(t)² as a Loss, for a differentiable loss ℓ."""
+        """Return the square of the derivative of a differentiable loss, as another Loss."""
         # Left of a kink θ with coefficient a, ℓ'' is larger by 2a. So (ℓ'²)' = 2ℓ'ℓ'' jumps by
         # 4a ℓ'(θ), and (ℓ'²)'' = 2ℓ''² by the difference of its values on both sides.
         pieces = []
@@ -150,7 +150,7 @@ class Loss:
 
 
 def logistic(error: float = 0.01) -> Loss:
-    """Return squared hinge terms whose sum is within `error` of log(1 + exp(−t)) for all t.
+    """Approximate the logistic loss log(1 + exp(−t)) to within `error` by squared hinge terms.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def logistic(error: float = 0.01) -> Loss:
 
 
 def exact(loss: Loss) -> Loss:
-    """Return the exact logistic loss for its approximation, and any other loss unchanged.
+    """Replace an approximate logistic loss by the exact loss; return other losses unchanged.
 
     Only kernels for listed pairs can evaluate the exact logistic loss.
 

@@ -1,12 +1,13 @@
-"""The objective: X, a loss on pairs and a ridge, with values and derivatives.
+"""The objective F(w) of a fit: a loss on pairs of documents plus a ridge; its derivatives.
 
 F(w) = ρ · ½‖w‖² + C · Σ_q ω_q Σ_{(i,j)} δ_ij ℓ(s_i − s_j),  s = Xw
 
-The ridge ρ is 1 in a RankSVM, and 0 if a solver adds a regularizer of its own.
+The sums are over queries q, with weights ω_q, and over their pairs (i, j), with weights δ_ij. The
+weight ρ of the ridge is 1 in a RankSVM, and 0 if a solver adds a regularizer of its own.
 
-A solver creates a :class:`Point` at each w. Only methods whose description says so read X.
-Vectors with one entry per document are opaque: :attr:`Objective.space` computes with them, because
-they may be on another device or machine.
+A solver creates a :class:`Point` at each w. Only methods whose description says so read X. Vectors
+with one entry per document are handled by :attr:`Objective.space` only, because they may be on
+another device or machine.
 """
 
 from dataclasses import dataclass, field, replace
@@ -44,7 +45,7 @@ class Journal:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Objective:
-    """The function F(w) of a matrix X, a pair set, a loss on pairs and a ridge."""
+    """The objective F(w) of a fit: the sum of a loss over pairs of documents, plus a ridge."""
 
     design: Design  # X and the pairs; C and normalization are in the weights of its queries
     loss: Loss
@@ -73,7 +74,7 @@ class Objective:
 
     @property
     def threads(self) -> int:
-        """Number of threads; the results do not depend on it."""
+        """Number of threads; results are the same for any number."""
         return self.design.threads
 
     @property
@@ -87,7 +88,7 @@ class Objective:
 
     @property
     def rough_sweeps(self) -> float:
-        """The cost of :meth:`Point.rough_hessian`, as a number of passes over X."""
+        """The cost of the method `Point.rough_hessian`, as a number of passes over X."""
         return self.design.rough_sweeps(len(self.loss.pieces))
 
     @property
@@ -97,7 +98,7 @@ class Objective:
 
     @property
     def sweeps(self) -> float:
-        """Number of passes over X so far, by this objective and all that share its journal."""
+        """Number of passes over X so far, by this objective and all objectives derived from it."""
         return self.journal.sweeps
 
     def count_sweep(self, sweeps: float = 1.0) -> None:
@@ -111,11 +112,12 @@ class Objective:
         accumulated_update: Floats | None = None,
         like: "Point | None" = None,
     ) -> "Point":
-        """Evaluate F at w; reads X once, or not at all if the scores Xw are given.
+        """Evaluate the objective F and its gradient at w; reads X once.
 
-        The sweep also computes the gradient. If `scores` were updated step by step,
-        `accumulated_update` is Σ |change| of each weight over the steps, which bounds their
-        rounding error. Sorting is faster if the point `like` ranks the documents similarly.
+        If the scores Xw are given, X is not read and the gradient is computed when it is first
+        used. If `scores` were updated step by step, `accumulated_update` is Σ |change| of each
+        weight over the steps, which bounds their rounding error. Sorting is faster if the point
+        `like` ranks the documents similarly.
         """
         w = np.ascontiguousarray(w, dtype=np.float64)
         state = None if like is None else like.state
@@ -132,9 +134,9 @@ class Objective:
         return self.at(np.zeros(self.n_features), self.space.zero())
 
     def at_point(self, point: "Point") -> "Point":
-        """Evaluate this objective at `point.w`, from the scores of `point`; does not read X.
+        """Evaluate this objective at the w of a point of another objective; does not read X.
 
-        `point` belongs to another objective on the same documents.
+        Both objectives must have the same documents, so the scores of the point can be used again.
         """
         evaluation = self.pair_loss.evaluate(point.scores, point.state)
         return Point(self, point.w, evaluation, point.accumulated_update)
@@ -146,33 +148,34 @@ class Objective:
         return replace(self, ridge=ridge)
 
     def on(self, matrix: Matrix | None = None, pairs: PairCounts | None = None) -> "Objective":
-        """Return this objective with X replaced by `matrix`, or the pairs replaced by `pairs`."""
+        """Return this objective for another feature matrix, or for another pair set."""
         matrix, pairs = matrix or self.matrix, pairs or self.pairs
         return replace(self, design=matrix.design(pairs, self.threads))
 
     def restrict(self, columns: Integers) -> "Objective":
-        """Return this objective on a copy of the columns of X with ascending indices `columns`."""
+        """Return this objective for a copy of the columns of X at ascending indices."""
         matrix = self.matrix.restrict(columns, self.threads)
         share = self.share * matrix.n_entries / max(self.matrix.n_entries, 1)
         return replace(self.on(matrix), features=self.feature(columns), share=share)
 
     def feature(self, j: Any) -> Any:
-        """Return the indices in the original data of the features `j` of this objective."""
+        """Return the column indices in the original data for the features `j` of this objective."""
         return self.matrix.feature(j) if self.features is None else self.features[j]
 
     def sample(self, fraction: float, seed: int) -> "Objective":
         """Return this objective on a random sample of about `fraction` of its documents.
 
         Only documents of queries with pairs count. Whole queries are drawn; of a long query, some
-        documents are drawn, or some pairs if pairs are listed. Weights are scaled up, so the sample
-        estimates this objective. With the same seed, a smaller sample is part of a larger one.
+        documents are drawn, or some pairs if pairs are listed. Weights are scaled up, so the
+        objective of the sample estimates this objective. With the same seed, a smaller sample is
+        part of a larger one.
         """
         return self._sampled(*self.matrix.sample(self.pairs, fraction, seed, self.threads))
 
     def sample_parts(self, fraction: float, seed: int, n_parts: int) -> "list[Objective]":
-        """Draw a sample and divide it into parts; return the objective of each part.
+        """Draw a sample of documents and divide it into parts; return the objective of each.
 
-        No document is in two parts. The objective of each part estimates F.
+        No document is in two parts. Each of the objectives estimates this objective.
         """
         matrix, pairs = self.matrix.sample(self.pairs, fraction, seed, self.threads)
         return [self._sampled(matrix, part) for part in pairs.deal(n_parts, seed)]
@@ -188,7 +191,7 @@ class Objective:
 
     @property
     def feature_variances(self) -> Floats | None:
-        """Approximate variance of each feature; None if unknown or if no few features dominate."""
+        """Approximate variance of each feature; None if unknown, or if no few features dominate."""
         return self.matrix.variances
 
     def scores(self, w: Floats) -> Scores:
@@ -202,21 +205,21 @@ class Objective:
         return self.design.transpose_dot(z)
 
     def combine_active(self, values: Floats) -> Floats:
-        """Return XᵀJc, with c = `values` (one per document in queries with pairs); reads X once.
+        """Return XᵀJc for a vector c with one entry per document in queries with pairs.
 
-        J subtracts from each entry the mean of its query.
+        Reads X once. J subtracts from each entry the mean of its query. c is the argument `values`.
         """
         self.count_sweep()
         return self.design.combine_active(values)
 
 
 class Point:
-    """An objective evaluated at one w: value, gradient, Hessian products and certificate.
+    """An objective evaluated at one w: value, gradient, Hessian products and an error bound.
 
-    Every certificate includes its own rounding error, which is bounded by the machine epsilon times
-    the sum of the absolute values of all added terms; the kernels return that sum. Scores that were
-    updated along line searches carry the rounding of all steps: `accumulated_update` is
-    Σ |change| of each weight over these steps.
+    The error bound is a proven upper bound on F(w) − min F. It includes its own rounding error: the
+    machine epsilon times the sum of the absolute values of all added terms, which the C++ kernels
+    return. Scores that were updated along line searches carry the rounding of all steps;
+    `accumulated_update` is Σ |change| of each weight over these steps.
     """
 
     penalty = slack = 0.0  # positive for a point in a cone or with groups
@@ -245,18 +248,18 @@ class Point:
 
     @cached_property
     def gradient(self) -> Floats:
-        """The gradient ∇F(w); reads X once if it is not known yet."""
+        """The gradient ∇F(w); the first access reads X once if it is not known yet."""
         return self.objective.ridge * self.w + self.objective.combine(self.score_gradient)
 
     @property
     def has_gradient(self) -> bool:
-        """Whether :attr:`gradient` is already computed, so using it does not read X."""
+        """Whether the attribute `gradient` is already computed, so using it does not read X."""
         return "gradient" in self.__dict__
 
     def by_group(self, n_groups: int) -> GroupedLoss:
-        """Return the loss and its gradient for each of about `n_groups` groups of queries.
+        """Return the loss and its gradient for about `n_groups` groups of queries; reads X once.
 
-        Reads X once, which also sets :attr:`gradient` if it is not known.
+        The attribute `gradient` is then known, too.
         """
         o = self.objective
         o.count_sweep()
@@ -267,12 +270,12 @@ class Point:
 
     @property
     def sum_rounding(self) -> float:
-        """Bound on the rounding error of the loss that comes from its sums, with exact scores."""
+        """Bound on the rounding error of the summation of the loss, if scores are exact."""
         return PRECISION * self.losses.value_size
 
     @cached_property
     def score_rounding(self) -> float:
-        """Bound on the error of the loss's subgradient planes that comes from rounded scores."""
+        """Bound on the error of tangents of the loss that comes from rounded scores."""
         return self.losses.slope_size * self._score_error
 
     @cached_property
@@ -282,7 +285,7 @@ class Point:
 
     @property
     def slope_rounding(self) -> float:
-        """Bound on the rounding error of a gradient entry whose feature is at most 1 in size."""
+        """Bound on the rounding error of a gradient entry, for a feature with values in [−1, 1]."""
         return PRECISION * self.losses.slope_size
 
     @cached_property
@@ -298,7 +301,7 @@ class Point:
 
     @cached_property
     def gradient_rounding(self) -> float:
-        """Bound on the norm of the rounding error of ∇F(w); may read X once."""
+        """Bound on the norm of the rounding error of the gradient ∇F(w); may read X once."""
         o = self.objective
         of_ridge = PRECISION * o.ridge * float(np.linalg.norm(self.w))
         of_loss = self.slope_rounding * float(np.linalg.norm(o.feature_magnitudes))
@@ -312,14 +315,17 @@ class Point:
 
     @property
     def gradient_gap(self) -> float:
-        """The bound ½‖∇F(w)‖² / ρ on F(w) − F*, valid because F is ρ-strongly convex."""
+        """The bound ½‖∇F(w)‖² / ρ on F(w) − min F, with ρ the weight of the ridge.
+
+        It is valid because F is strongly convex. It includes the rounding error of the gradient.
+        """
         ridge = self.objective.ridge
         length = float(np.linalg.norm(self.gradient)) + self.gradient_rounding
         return 0.5 * length * length / ridge if ridge > 0 else np.inf
 
     @property
     def gap(self) -> float:
-        """The certificate: an upper bound on F(w) − F*, rounding error included."""
+        """Proven upper bound on F(w) − min F; includes the rounding error."""
         return self.gradient_gap + self.rounding
 
     def hess_vec(self, v: Floats) -> tuple[Floats, Scores]:
@@ -334,7 +340,7 @@ class Point:
         return self.objective.pair_loss.hess_vec(self.state, u)
 
     def hessian(self) -> Floats:
-        """Return the n × n Hessian ∇²F(w); reads X once per eight columns of X."""
+        """Return the n × n Hessian ∇²F(w) for n features; takes about n / 8 passes over X."""
         o = self.objective
         o.count_sweep(max(1.0, o.n_features / 8))
         hessian = o.design.hessian(o.pair_loss, self.state)
@@ -352,23 +358,24 @@ class Point:
         return hessian
 
     def hess_diag(self) -> Floats:
-        """Return the diagonal of ∇²F(w); reads X once per eight stored entries of a row of X."""
+        """Return the diagonal of the Hessian ∇²F(w); reads X once per eight entries of a row."""
         o = self.objective
         o.count_sweep(max(1.0, o.entries_per_document / 8))
         diagonal = o.design.hess_diag(o.pair_loss, self.state)
         return o.ridge + np.maximum(diagonal, 0.0)  # negative by rounding only
 
     def curved_gram(self) -> Floats:
-        """Return AK, with K the Gram matrix of the documents in queries with pairs; X is not read.
+        """Return the product AK with the Gram matrix K of the documents; X is not read.
 
-        A is the Hessian of the loss with respect to the scores.
+        A is the Hessian of the loss with respect to the scores. Only documents in queries with
+        pairs count.
         """
         return self.objective.design.curved_gram(self.objective.pair_loss, self.state)
 
     def move(self, step: float, direction: Floats, direction_scores: Scores) -> "Point":
         """Evaluate the objective at w + step · direction; reads X at most once.
 
-        `direction_scores` is X · direction.
+        `direction_scores` is the product of X and `direction`.
         """
         along = self.scores, step, direction_scores, self.state
         evaluation, slope = self.objective.pair_loss.evaluate_along(*along)
@@ -386,10 +393,10 @@ class Point:
         return Point(self.objective.with_ridge(ridge), self.w, there, self.accumulated_update)
 
     def through(self, features: Integers) -> "Point":
-        """Return the same point of the objective restricted to `features`.
+        """Restrict the objective to some of the features and return it at the same w.
 
-        All other features must have zero weight. The columns of `features` are copied. Takes a
-        sweep only if the scores carry rounding errors of the other features.
+        All other features must have zero weight. The columns of `features` are copied. Reads X only
+        if the scores carry rounding errors of the other features.
         """
         restricted, w = self.objective.restrict(features), self.w[features]
         if np.delete(self.accumulated_update, features).any():
@@ -400,13 +407,19 @@ class Point:
         return Point(restricted, w, evaluation, self.accumulated_update[features])
 
     def loss_slope(self, direction_scores: Scores) -> float:
-        """Return the derivative of the loss along a direction, given X · direction."""
+        """Return the derivative of the loss along a direction; does not read X.
+
+        `direction_scores` is the product of X and the direction.
+        """
         if self._slope_along[0] is direction_scores:
             return self._slope_along[1]
         return self.objective.space.dot(self.score_gradient, direction_scores)
 
     def slope(self, direction: Floats, direction_scores: Scores) -> float:
-        """Return the slope ∇F(w)ᵀ direction, from X · direction; does not read X."""
+        """Return the slope ∇F(w)ᵀ direction of the objective; does not read X.
+
+        `direction_scores` is the product of X and `direction`.
+        """
         # Avoid touching scores: they may live on another machine.
         if self.has_gradient and self._slope_along[0] is not direction_scores:
             return float(self.gradient @ direction)
@@ -414,6 +427,9 @@ class Point:
         return ridge * float(self.w @ direction) + self.loss_slope(direction_scores)
 
     def curvature(self, direction: Floats, direction_scores: Scores) -> float:
-        """Return the curvature directionᵀ ∇²F(w) direction, from X · direction; does not read X."""
+        """Return the curvature directionᵀ ∇²F(w) direction of the objective; does not read X.
+
+        `direction_scores` is the product of X and `direction`.
+        """
         o, image = self.objective, self.hess_vec_scores(direction_scores)
         return o.ridge * float(direction @ direction) + o.space.dot(direction_scores, image)

@@ -1,13 +1,12 @@
-"""Pair margins: the score difference that a pair needs for zero loss (margin rescaling).
+"""Pair margins: the score difference above which a pair has zero loss (margin rescaling).
 
 See paper 2, section 6.2. With the squared hinge, a pair in the wrong order has a loss of at least
 its squared margin, so a margin m stands for the cost δ = m².
 
-A margin that is a difference d_i − d_j takes no extra time: the kernels get s − d instead of s. If
-margins depend on both labels, the pairs are divided into one set per margin. Each set has its own
-pair weights, which are zero for all other pairs, and its own hinge terms, which are shifted by the
-margin. So the kernels need one window of the sorted scores per margin, and one sum per margin and
-preferred label.
+A margin that is a difference d_i − d_j takes no extra time: the C++ kernels get s − d instead of
+the scores s. If margins depend on both labels, the pairs are divided into one set per margin. Each
+set has its own pair weights, which are zero for all other pairs, and its own hinge terms, which are
+shifted by the margin.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,9 +24,9 @@ MOST_MARGIN_LABELS = 16  # with the 120 margins of 16 labels, a document takes t
 
 
 def margin_offsets(margin: Any, y: NDArray[Any], qid: Integers) -> Floats:
-    """Return one offset d_i per document, so the margin of the pair (i, j) is d_i − d_j.
+    """Return one offset d_i per document, such that the margin of each pair (i, j) is d_i − d_j.
 
-    `margin` is the parameter of RankSVM. In each query, one document gets the offset 0.
+    `margin` is the parameter of RankSVM. One document per query gets the offset 0.
     """
     if callable(margin):
         offsets = np.asarray(margin(y), dtype=np.float64)
@@ -45,7 +44,7 @@ def margin_offsets(margin: Any, y: NDArray[Any], qid: Integers) -> Floats:
 
 
 class WindowedPairs(NamedTuple):
-    """Pair weights and shifted hinge terms for the native kernels, one group per margin."""
+    """Pair weights and shifted hinge terms for the C++ kernels, one group per distinct margin."""
 
     factors: PairFactors
     pieces: Floats  # hinge terms, one margin after the other
@@ -54,7 +53,7 @@ class WindowedPairs(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelMargins:
-    """Margins of pairs as a function of the labels of both documents, stored as a table.
+    """Table of pair margins by the labels of the preferred and the other document.
 
     Examples
     --------
@@ -72,7 +71,7 @@ class LabelMargins:
     def of_labels(
         cls, margin: Any, y: NDArray[Any], labels: NDArray[Any] | None = None
     ) -> "LabelMargins":
-        """Tabulate `margin` (callable or matrix, a parameter of RankSVM) for the labels y.
+        """Tabulate the parameter `margin` of RankSVM, a callable or a matrix, for the labels y.
 
         `labels` are the distinct labels of all data if y is only a part of it; by default, the
         distinct labels in y.
@@ -94,7 +93,7 @@ class LabelMargins:
         return margins
 
     def windowed(self, factors: PairFactors | None, loss: Loss) -> WindowedPairs:
-        """Return pair weights and hinge terms that give each pair its margin, for the kernels.
+        """Return pair weights and hinge terms for the C++ kernels that give each pair its margin.
 
         `factors` are the pair weights; None for weights of one.
         """
@@ -117,12 +116,11 @@ class LabelMargins:
         )
 
     def _labels_by_margin(self) -> "Iterator[tuple[float, list[tuple[int, Booleans]]]]":
-        """Yield each distinct margin with its pairs of labels.
+        """Yield each distinct margin with the pairs of labels that have it.
 
-        The pairs are a list of (code of the preferred label, mask of the other labels).
-
-        Preferred labels are not merged, so the sums over a query do not depend, to the last bit,
-        on labels that the query does not have.
+        A pair of labels is the index of the preferred label and a mask of the other labels.
+        Preferred labels are not merged, so the sums over a query do not depend, to the last bit, on
+        labels that the query does not have.
         """
         is_pair = np.tril(np.ones_like(self.table, dtype=bool), -1)
         if not is_pair.any():  # one label: the kernels need a piece nevertheless

@@ -1,4 +1,4 @@
-"""Random division of queries into parts and random sampling of pairs, for stochastic solvers."""
+"""Random division of items into parts, and random sampling of pairs, for stochastic gradients."""
 
 from abc import ABC, abstractmethod
 from typing import NamedTuple
@@ -17,8 +17,8 @@ ANY_LEVEL = int(np.iinfo(np.int32).max)  # more levels than a query can have
 def random_parts(sizes: Integers, n_parts: Integers, keys: Integers, seed: int) -> Integers:
     """Divide each group of items at random into equal parts; return the part number of each item.
 
-    Group k has `sizes[k]` consecutive items and `n_parts[k]` parts; part numbers continue from one
-    group to the next. The split of a group depends only on `seed` and its key.
+    Group k has `sizes[k]` consecutive items and `n_parts[k]` parts. Part numbers continue from one
+    group to the next. How a group is divided depends only on `seed` and keys[k].
     """
     part: Integers = np.repeat(np.cumsum(n_parts) - n_parts, sizes)
     ends = np.cumsum(sizes)
@@ -29,7 +29,7 @@ def random_parts(sizes: Integers, n_parts: Integers, keys: Integers, seed: int) 
 
 
 class DrawnPairs(NamedTuple):
-    """Sampled pairs: indices of the preferred and the other documents, and margins, if any."""
+    """A sample of pairs: indices of the preferred and the other documents, and margins if any."""
 
     preferred: Integers
     other: Integers
@@ -37,17 +37,17 @@ class DrawnPairs(NamedTuple):
 
 
 class LevelRanks(NamedTuple):
-    """One integer `place` per document: two documents can form a pair if at most `width` apart."""
+    """One integer per document; documents form a pair if their integers differ by 1 to `width`."""
 
     place: Integers
     width: int
 
 
 def level_ranks(query: Integers, level: NDArray[np.int32], width: int) -> LevelRanks:
-    """Return one integer per document that increases with its query, then with its level.
+    """Return one integer per document, such that pairs are integers that differ by 1 to `width`.
 
-    Integers of one query differ like its levels. Integers of different queries differ by more than
-    `width`, so documents whose integers differ by 1 to `width` form the pairs.
+    Integers of one query differ like its levels (ranks of the labels). Integers of different
+    queries differ by more than `width`.
     """
     highest = int(level.max(initial=0))
     width = min(width, highest + 1)
@@ -61,13 +61,14 @@ class PairDrawer(ABC):
 
     @abstractmethod
     def draw(self, count: int, rng: np.random.Generator) -> DrawnPairs:
-        """Return `count` random pairs."""
+        """Return `count` random pairs, drawn with replacement in proportion to their weight."""
 
 
 class LevelDrawer(PairDrawer):
-    """Samples pairs implied by labels, each in O(log n_documents); see :class:`PairDrawer`.
+    """Samples pairs implied by labels, with replacement and in proportion to their weight.
 
-    `width` is the largest difference of the levels of a pair; None for any.
+    Each pair takes O(log n_documents). `width` is the largest difference of the levels (ranks of
+    labels) of a pair; None for any.
     """
 
     def __init__(
@@ -123,7 +124,7 @@ class LevelDrawer(PairDrawer):
 
 
 class ListedDrawer(PairDrawer):
-    """Samples from a list of pairs with given weights; see :class:`PairDrawer`."""
+    """Samples pairs from a list, with replacement and in proportion to their weight."""
 
     def __init__(self, pairs: Integers, weight: Floats, margin: Floats | None) -> None:
         self._pairs = pairs

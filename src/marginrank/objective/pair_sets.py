@@ -1,8 +1,7 @@
-"""Base classes for sets of document pairs: the pairs that a loss is summed over, and weights.
+"""Base classes for sets of document pairs: the pairs that the loss is summed over, with weights.
 
 Pairs are implied by labels (:class:`~marginrank.objective.level_pairs.LevelPairs`) and never
-listed, or they come from a list (:class:`~marginrank.objective.listed_pairs.ListedPairs`). Both
-classes make the arguments of the kernels, and sample, cut and draw pairs.
+listed, or they come from a list (:class:`~marginrank.objective.listed_pairs.ListedPairs`).
 """
 
 from abc import ABC, abstractmethod
@@ -27,7 +26,7 @@ LONG_QUERIES = 256  # samples take only a part of a query that has more than 1/2
 
 
 class PairCounts(ABC):
-    """Numbers of documents, queries and pairs of a pair set, which may be on other machines."""
+    """Numbers of documents, queries and pairs of a pair set, which may be on another machine."""
 
     @property
     @abstractmethod
@@ -53,7 +52,7 @@ class PairCounts(ABC):
 
 
 class ActiveDocuments(NamedTuple):
-    """The active documents: documents in queries that have a pair of positive weight.
+    """Documents in queries that have a pair of positive weight; other documents do not count.
 
     `rows` are their rows of X; `offsets` has the index of the first active document of each query.
     """
@@ -65,7 +64,7 @@ class ActiveDocuments(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class PairSet(AlignedWhenUnpickled, PairCounts):
-    """A set of pairs (i, j) of documents of the same query, with weights, in memory."""
+    """A set of weighted pairs (i, j) in memory; i and j are documents of the same query."""
 
     n_rows: int  # number of rows of X
     query_weight: Floats  # factor on the loss of each query
@@ -75,7 +74,7 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
     @property
     @abstractmethod
     def documents(self) -> Documents:
-        """The documents, grouped by query."""
+        """The documents of the pair set, grouped by query."""
 
     @property
     def n_documents(self) -> int:
@@ -93,12 +92,12 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
     @property
     @abstractmethod
     def weight_by_query(self) -> Floats:
-        """The sum of the pair weights δ_ij of each query."""
+        """The sum of the pair weights of each query."""
 
     @property
     @abstractmethod
     def covered(self) -> float:
-        """Total weight of the set, to which the weights of a sample are scaled up.
+        """The total weight that a sample of this pair set must be scaled up to.
 
         It is the sum over queries of the query weight times the number of its pairs (implied by
         labels) or their weight (listed).
@@ -106,14 +105,14 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
 
     @abstractmethod
     def native(self, loss: Loss) -> _core.Pairs:
-        """Return the pairs and the hinge terms of `loss` as an object of the native kernels."""
+        """Return the pairs and the hinge terms of `loss` as an object for the C++ kernels."""
 
     @abstractmethod
     def sample(self, fraction: float, seed: int, *, among: int | None = None) -> Self:
-        """Return a random sample of the pairs, with about `fraction` of the active documents.
+        """Return a random sample of the pairs, with about `fraction` of their documents.
 
         See :meth:`Objective.sample`. If this set is a part of a larger one, `among` is the number
-        of active documents of the larger set, and the caller scales the weights up with
+        of such documents in the larger set, and the caller scales the weights up with
         :meth:`standing_for`.
         """
 
@@ -121,13 +120,13 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
     def deal(self, n_parts: int, seed: int) -> list[Self]:
         """Divide the documents at random into `n_parts` parts; return the pairs inside each part.
 
-        A part gets whole queries, and a share of the documents of each long query. The weights of
-        each part are scaled up to the total weight of this set.
+        A part gets whole queries; the documents of a long query are shared out to all parts. The
+        weights of each part are scaled up to the total weight of this set.
         """
 
     @abstractmethod
     def split(self, bounds: Integers, row_bounds: Integers) -> list[Self]:
-        """Split the set by query: part k gets the queries from bounds[k] to bounds[k + 1] − 1.
+        """Split the pair set by query: part k gets the queries from bounds[k] to bounds[k + 1] − 1.
 
         The rows of X of part k are row_bounds[k] to row_bounds[k + 1] − 1. Arrays over documents
         are not copied if documents are in the order of the rows.
@@ -139,23 +138,23 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
 
     @abstractmethod
     def compact(self) -> Self:
-        """Return the same pairs, for a matrix that has only the rows of their documents."""
+        """Return the same pairs for a smaller matrix that has only the rows of their documents."""
 
     @classmethod
     @abstractmethod
     def join(cls, sets: Sequence[Self]) -> Self:
-        """Return the union of several sets, for the matrix with their rows stacked in order.
+        """Return the union of several pair sets, for the matrix with their rows stacked in order.
 
-        Each set must be compact (see :meth:`compact`). All or none have pair weights, and all or
-        none have margins.
+        Each set must be compact (see :meth:`compact`). Either all or none have pair weights, and
+        either all or none have margins.
         """
 
     @abstractmethod
     def cut(self, queries: Integers, *, largest: int, seed: int, first: int) -> Self:
-        """Return the given queries, each cut at random into parts of at most `largest` documents.
+        """Cut some queries at random into parts of at most `largest` documents; return the pairs.
 
-        Each part is a query of the result. The losses of a query's parts sum to its own loss,
-        exactly or on average. How query q is cut depends only on `seed` and `first` + q.
+        Each part is a query of the result. The losses of the parts of a query sum to the loss of
+        the query, exactly or on average. How query q is cut depends only on `seed` and `first` + q.
         """
 
     @abstractmethod
@@ -164,7 +163,7 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
 
     @property
     def weights(self) -> Floats:
-        """For each query, its weight times the sum of the weights of its pairs."""
+        """The total weight of each query: its query weight times the sum of its pair weights."""
         return self.query_weight * self.weight_by_query
 
     @property
@@ -187,16 +186,17 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
         )
 
     def long_queries(self, among: int | None = None) -> Booleans:
-        """Return a mask of the long queries: those with over 1 / LONG_QUERIES of the documents.
+        """Return a mask of the long queries: with over 1 / LONG_QUERIES of all documents.
 
-        Only active documents count; `among` is their number, by default that of this set.
+        Only documents in queries with pairs count. `among` is their number, if not that of this
+        set.
         """
         sizes = self.documents.sizes
         total = self.n_active_documents if among is None else among
         return self.active_queries & (sizes > total / LONG_QUERIES)
 
     def check_overflow(self) -> None:
-        """Raise ValueError if the total weight exceeds LARGEST_WEIGHT."""
+        """Raise ValueError if the total weight of all pairs is too large to compute with."""
         with np.errstate(over="ignore", invalid="ignore"):
             total = float(np.sum(self.weights))
         if not total <= LARGEST_WEIGHT:
@@ -206,7 +206,7 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
             )
 
     def weighted(self, C: float, normalization: str) -> Self:
-        """Return the same pairs, with query weights multiplied by C and normalized.
+        """Multiply the query weights by C and normalize them; return the new pair set.
 
         `normalization` is the parameter of RankSVM: "none", "query" or "pairs".
         """
@@ -235,27 +235,27 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
         return self if own <= 0 else replace(self, query_weight=self.query_weight * (total / own))
 
     def averaged(self) -> Self:
-        """Return the same pairs, reweighted so each query counts the mean loss of its pairs."""
+        """Reweight the pairs so that each query counts the mean loss of its pairs, not the sum."""
         inside = self.weight_by_query
         mean = np.divide(self.query_weight, inside, out=np.zeros(inside.size), where=inside > 0)
         return replace(self, query_weight=mean)
 
     def without(self, queries: Booleans) -> Self:
-        """Return the same pairs with the weights of the masked queries set to zero."""
+        """Set the weights of the queries in the mask `queries` to zero; return the new pair set."""
         return replace(self, query_weight=np.where(queries, 0.0, self.query_weight))
 
     @abstractmethod
     def unweighted(self) -> Self:
-        """Return the same pairs with all query weights and pair weights equal to one."""
+        """Set all query weights and pair weights to one; return the new pair set."""
 
     def n_inside(self, loss: Loss, scores: Floats) -> int:
-        """Return the number of pairs with s_i − s_j < `loss.reach`, whatever their weight."""
+        """Return the number of pairs whose loss is not constant: s_i − s_j < `loss.reach`."""
         inside = Loss("inside", (Piece(1.0, loss.reach, 1),))
         counts = self.unweighted().active_weights(inside, scores)
         return exact_sum(counts.astype(np.int64))
 
     def active_weights(self, loss: Loss, scores: Floats) -> Floats:
-        """Return, for each query, the total weight of its pairs with s_i − s_j < θ.
+        """Return the weight per query of the pairs with s_i − s_j < θ, the first kink of the loss.
 
         θ is the position of the kink of the first hinge term of the loss.
         """
@@ -284,9 +284,9 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
         return self.query_weight[chosen] * factor
 
     def standing_for(self, covered: float) -> Self:
-        """Return this set with weights scaled so that its :attr:`covered` equals the argument.
+        """Scale the weights so that the new pair set has the total weight `covered`.
 
-        Applied to a sample of a set with that total, whose pairs it represents.
+        A sample gets the total weight of the pair set that it was drawn from.
         """
         own = self.covered
         if own <= 0:
@@ -295,9 +295,9 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
 
 
 def check_C(C: float, total: float, weighted: float) -> None:
-    """Raise ParameterError if the total pair weight times C overflows, or is zero by underflow.
+    """Raise ParameterError if C times the total pair weight overflows, or underflows to zero.
 
-    `total` is the sum of all weights before and `weighted` after multiplication by C.
+    `total` is the sum of all pair weights before and `weighted` after multiplication by C.
     """
     if not weighted <= LARGEST_WEIGHT:
         raise ParameterError(
@@ -319,7 +319,7 @@ def query_weight_of(data: RankingData) -> Floats:
 
 
 def joined_offsets(documents: Sequence[Documents]) -> Integers:
-    """Return the offsets of the queries of several sets, as if the sets were concatenated."""
+    """Return the offsets of the queries of several pair sets, as if the sets were concatenated."""
     sizes = np.concatenate([some.sizes for some in documents])
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 

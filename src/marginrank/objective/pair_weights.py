@@ -20,7 +20,10 @@ MOST_LABELS = 64  # most labels for a matrix or a callable: the time grows with 
 
 
 class PairFactors(NamedTuple):
-    """The factors P (`preferred`) and Q (`other`) of pair weights δ_ij = Σ_r P_ir · Q_jr."""
+    """The factors P (`preferred`) and Q (`other`) of the pair weights δ_ij = Σ_r P_ir · Q_jr.
+
+    δ_ij is the weight of the loss of the pair (i, j), whose preferred document is i.
+    """
 
     preferred: Floats
     other: Floats
@@ -62,7 +65,7 @@ def gain_difference(y: ArrayLike, gain: Callable[[Floats], Floats] | None = None
 def weight_matrix(
     y: ArrayLike, matrix: ArrayLike, labels: NDArray[Any] | None = None
 ) -> PairFactors:
-    """Return the factors of pair weights that a matrix gives for each two labels.
+    """Return the factors of pair weights from a matrix with one row and one column per label.
 
     δ_ij = matrix[a, b] for y_i = labels[a] and y_j = labels[b]. `labels` are all distinct labels,
     ascending; by default the labels in y. Only entries with a > b are used, because the preferred
@@ -85,7 +88,7 @@ def weight_matrix(
 
 
 def label_matrix(name: str, value: Any, labels: NDArray[Any], *, most: int) -> Floats:
-    """Return a parameter of two labels (matrix or callable) as a matrix, one row per label.
+    """Convert a parameter that depends on two labels (a matrix or a callable) to a matrix.
 
     Row and column are the indices of both labels; entries with row ≤ column are set to zero. Raise
     ValueError unless the values are finite and non-negative, the shape fits the number of labels,
@@ -119,7 +122,7 @@ def label_matrix(name: str, value: Any, labels: NDArray[Any], *, most: int) -> F
 
 
 def ndcg_difference(y: ArrayLike, qid: ArrayLike) -> PairFactors:
-    """Return the factors of pair weights: the NDCG lost if an ideal ranking swaps both documents.
+    """Return the factors of pair weights: the NDCG lost if the pair swaps in an ideal ranking.
 
     δ_ij = (g_i − g_j) (D_i − D_j) / IDCG with the gain g = 2^y and the discount
     D = 1 / log₂(1 + rank) in the ideal ranking, averaged over the ranks that the documents of one
@@ -143,7 +146,7 @@ def ndcg_difference(y: ArrayLike, qid: ArrayLike) -> PairFactors:
 
 
 def top_difference(y: ArrayLike, qid: ArrayLike, discount: ArrayLike, k: int) -> PairFactors:
-    """Return the factors of pair weights: about the change of NDCG@k if both documents are swapped.
+    """Return the factors of pair weights: about the change of NDCG@k if both documents swap places.
 
     δ_ij = (g_i − g_j) (D_i + D_j) / IDCG@k with the gain g = 2^y and the discounts D ≥ 0 that the
     documents have in some ranking, 0 beyond rank k. It is the change of NDCG@k if one of the two is
@@ -219,7 +222,7 @@ def _mean_by_run(values: Floats, begins: Booleans) -> Floats:
 
 
 def exponential_gain(labels: NDArray[Any]) -> Floats:
-    """Return the gain 2^y of each label; raise ValueError if products of gains could overflow."""
+    """Return the gain 2^y of each label y; raise ValueError if products of gains could overflow."""
     values = labels.astype(np.float64)
     if values.size and np.abs(values).max() > LARGEST_GAIN_LABEL:
         at = int(np.argmax(np.abs(values)))
@@ -234,9 +237,9 @@ def exponential_gain(labels: NDArray[Any]) -> Floats:
 def pair_cost(
     cost: Any, y: NDArray[Any], qid: Integers, labels: NDArray[Any] | None = None
 ) -> PairFactors | None:
-    """Return the factors of the pair weights that the parameter `pair_cost` of RankSVM describes.
+    """Return the factors of the pair weights for the parameter `pair_cost` of RankSVM.
 
-    Return None for `cost` None: all weights are one. `labels` are the distinct labels of all data
+    Return None if `cost` is None: all weights are one. `labels` are the distinct labels of all data
     if y is only a part; by default the labels in y.
     """
     if cost is None:
@@ -249,7 +252,7 @@ def pair_cost(
 def with_propensity(factors: PairFactors | None, propensity: Floats) -> PairFactors:
     """Divide the weight of each pair by the propensity of its preferred document.
 
-    Return the factors of the new weights. `factors` None stands for weights of one.
+    Return the new weights as factors. `factors` are the old weights; None for weights of one.
     """
     high = np.flatnonzero(propensity > 1)
     if high.size:
@@ -268,7 +271,7 @@ def with_propensity(factors: PairFactors | None, propensity: Floats) -> PairFact
 def with_preferred(factors: PairFactors | None, weight: Floats) -> PairFactors:
     """Multiply the weight of each pair by the `weight` of its preferred document.
 
-    Return the factors of the new weights. `factors` None stands for weights of one.
+    Return the new weights as factors. `factors` are the old weights; None for weights of one.
     """
     if factors is None:
         return document_weights(weight)

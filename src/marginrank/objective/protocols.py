@@ -1,14 +1,17 @@
-"""The interface between objectives and backends: three small protocols, and the matrix X.
+"""The interface between an objective and a backend, which stores X and multiplies with it.
 
-* :class:`ScoreSpace`: operations on vectors with one entry per document, which are opaque.
+* :class:`ScoreSpace`: operations on vectors with one entry per document, such as scores.
 * :class:`PairLoss`: value, gradient and curvature of a loss on pairs, as a function of scores.
-* :class:`Design`: X with one row per document: products, and passes that fuse them with the loss.
+* :class:`Design`: products with X, and passes over X that also evaluate the loss.
 
 A backend implements their abstract methods and a :class:`Matrix`, which holds X and makes designs.
 All other methods have a generic implementation, which a backend may replace by a faster one.
-Vectors with one entry per feature are NumPy arrays. A *sweep* is one pass over X. z is the gradient
-of the loss with respect to the scores, A the Hessian of the loss with respect to the scores, and J
-subtracts from each score the mean score of its query.
+Vectors with one entry per document may be of any type; vectors with one entry per feature are NumPy
+arrays.
+
+A *sweep* is one pass over X. z is the gradient of the loss with respect to the scores, A the
+Hessian of the loss with respect to the scores, and J subtracts from each score the mean score of
+its query.
 """
 
 from abc import ABC, abstractmethod
@@ -35,7 +38,7 @@ ROUGH_SWEEPS, ROUGH_PER_PIECE, ROUGH_PER_FEATURE = 10.0, 6.0, 0.05
 
 
 class LossSums(NamedTuple):
-    """The loss summed over all queries, with the sizes that bound the rounding error of the sum."""
+    """The loss summed over all queries, with two sums that bound its rounding error."""
 
     value: float
     value_size: float  # sum of |terms| of the loss, for bounds on its rounding
@@ -45,16 +48,16 @@ class LossSums(NamedTuple):
 
     @classmethod
     def of(cls, table: Floats, n_documents: int) -> "LossSums":
-        """Sum the columns of a table with one row (value, value_size, slope_size) per query."""
+        """Sum a table of losses with one row (value, value_size, slope_size) per query."""
         value, value_size, slope_size = (float(np.sum(column)) for column in table.T)
         n_queries = int(np.count_nonzero(table[:, 0]))
         return cls(value, value_size, slope_size, n_queries, n_documents)
 
 
 class Evaluation(NamedTuple):
-    """The loss and its gradient at one score vector.
+    """The loss on pairs and its gradient at one score vector.
 
-    `by_query` is an array of one row per query (its loss and the two sizes of LossSums), or any
+    `by_query` is an array with one row per query (its loss and the two sizes of LossSums), or any
     object if the design implements all methods that take it.
     """
 
@@ -67,34 +70,34 @@ class Evaluation(NamedTuple):
 
 
 class GroupedLoss(NamedTuple):
-    """The loss L(w) = Σ_g L_g(w) at one w, split into one term per group g of queries."""
+    """Loss and gradient at one w, as one term per group of queries."""
 
     losses: Floats  # L_g(w)
     gradients: Floats  # ∇L_g(w), one row per group
 
 
 class ScoreSpace(ABC):
-    """Vector operations of a backend on opaque vectors with one entry per document."""
+    """Vector operations on scores, for backends that store them on another device or machine."""
 
     @abstractmethod
     def zero(self) -> Scores:
-        """Return the score vector of w = 0, which is all zeros."""
+        """Return a vector of zeros with one entry per document: the scores of w = 0."""
 
     @abstractmethod
     def add(self, a: Scores, step: float, b: Scores) -> Scores:
-        """Return the vector a + step · b."""
+        """Return the vector a + step · b; the vectors have one entry per document."""
 
     @abstractmethod
     def dot(self, a: Scores, b: Scores) -> float:
-        """Return the inner product aᵀb."""
+        """Return the inner product aᵀb of two vectors with one entry per document."""
 
     @abstractmethod
     def entries(self, a: Scores, documents: Integers | None = None) -> Floats:
-        """Return the entries of `a` at the given ascending indices, or all, as a NumPy array."""
+        """Return entries of `a` as a NumPy array: at ascending document indices, or all."""
 
     @abstractmethod
     def vector(self, entries: Floats) -> Scores:
-        """Convert a NumPy array with one entry per document to a vector of this backend."""
+        """Convert a NumPy array with one entry per document to the vector type of this backend."""
 
     def std(self, a: Scores) -> float:
         return float(np.std(self.entries(a)))
@@ -110,7 +113,7 @@ class PairLoss(ABC):
 
     @abstractmethod
     def evaluate(self, scores: Scores, like: State | None) -> Evaluation:
-        """Return the loss and its gradient with respect to the scores, both at `scores`.
+        """Return the loss on pairs and its gradient with respect to the scores.
 
         `like` is the state of an earlier evaluation. Sorting is faster if its scores rank the
         documents similarly; the result does not depend on it.
@@ -118,21 +121,22 @@ class PairLoss(ABC):
 
     @abstractmethod
     def hess_vec(self, state: State, u: Scores) -> Scores:
-        """Return Au, with A the Hessian of the loss at the scores that `state` belongs to."""
+        """Return Au, with A the Hessian of the loss with respect to the scores."""
 
     def evaluate_along(
         self, scores: Scores, step: float, direction: Scores, like: State | None
     ) -> tuple[Evaluation, float]:
-        """Return the evaluation at s = scores + step · direction, and the slope of the loss at s.
+        """Return the loss at scores + step · direction, and its slope along `direction`.
 
-        The slope is the derivative of the loss along `direction`.
+        `direction` is a vector with one entry per document. The slope is the derivative with
+        respect to `step`.
         """
         found = self.evaluate(self.space.add(scores, step, direction), like)
         return found, self.space.dot(found.score_gradient, direction)
 
 
 class Design(ABC):
-    """The matrix X with one row per document of a pair set, in the order of the pair set.
+    """The feature matrix X with one row per document of a pair set, for products and evaluations.
 
     The generic methods need `pairs` to be a PairSet, in memory. Results do not depend on `threads`.
     """
@@ -147,7 +151,7 @@ class Design(ABC):
 
     @abstractmethod
     def pair_loss(self, loss: Loss) -> PairLoss:
-        """Return the function that maps scores to the sum of `loss` over all pairs."""
+        """Return the sum of `loss` over all pairs, as a function of the scores of the documents."""
 
     @abstractmethod
     def dot(self, w: Floats) -> Scores:
@@ -159,20 +163,23 @@ class Design(ABC):
 
     @abstractmethod
     def rows(self, rows: Integers) -> Rows:
-        """Return the rows of X at the ascending indices `rows`."""
+        """Return the rows of X for the documents with the ascending indices `rows`."""
 
     def evaluate(self, loss: PairLoss, w: Floats, like: State | None) -> Evaluation:
-        """Return the loss at the scores Xw and its gradient with respect to w; reads X once."""
+        """Return the loss of the scores Xw, and its gradient with respect to w; reads X once."""
         found = loss.evaluate(self.dot(w), like)
         return found._replace(gradient=self.transpose_dot(found.score_gradient))
 
     def hess_vec(self, loss: PairLoss, state: State, v: Floats) -> tuple[Floats, Scores]:
-        """Return the Hessian-vector product XᵀAXv and the scores Xv; reads X once."""
+        """Return the product of the Hessian with v, and the scores Xv; reads X once.
+
+        The Hessian in w is XᵀAX, with A the Hessian of the loss with respect to the scores.
+        """
         scores = self.dot(v)
         return self.transpose_dot(loss.hess_vec(state, scores)), scores
 
     def share(self, designs: Sequence["Design"]) -> "SharedSweeps":
-        """Return products with X that read X once for all `designs`, on the same documents."""
+        """Return products with X that read X once for several `designs` on the same documents."""
         return SharedSweeps(designs)
 
     def column(self, j: int) -> Scores:
@@ -181,29 +188,33 @@ class Design(ABC):
         return self.dot(unit)
 
     def hessian(self, loss: PairLoss, state: State) -> Floats:
-        """Return the Hessian XᵀAX of the loss in w; reads X once per eight columns of X."""
+        """Return the Hessian of the loss with respect to w; reads X once per eight columns of X.
+
+        It is XᵀAX, with A the Hessian of the loss with respect to the scores.
+        """
         images = (loss.hess_vec(state, self.column(j)) for j in range(self.matrix.n_features))
         return np.stack([self.transpose_dot(image) for image in images], axis=1)
 
     def rough_hessian(self, loss: PairLoss, state: State) -> Floats:
-        """Return an approximation of the Hessian XᵀAX that is correct to a few digits."""
+        """Return the Hessian of the loss with respect to w, correct to a few digits."""
         return self.hessian(loss, state)
 
     def rough_sweeps(self, n_pieces: int) -> float:
-        """Return the cost of :meth:`rough_hessian` in sweeps, with `n_pieces` hinge terms."""
+        """Return the cost of `rough_hessian` in passes over X, for `n_pieces` hinge terms."""
         n = self.matrix.n_features
         fill = n * self.matrix.n_rows / max(self.matrix.n_entries, 1)
         return fill * (ROUGH_SWEEPS + ROUGH_PER_PIECE * n_pieces + ROUGH_PER_FEATURE * n)
 
     def hess_diag(self, loss: PairLoss, state: State) -> Floats:
-        """Return the diagonal of the Hessian XᵀAX; reads X once per eight entries of a row."""
+        """Return the diagonal of the Hessian in w; reads X once per eight entries of a row."""
         columns = map(self.column, range(self.matrix.n_features))
         return np.array([self.space.dot(x, loss.hess_vec(state, x)) for x in columns])
 
     def by_group(self, by_query: QueryLosses, z: Scores, n_groups: int) -> GroupedLoss:
-        """Return the loss and the gradient Xᵀz of about `n_groups` groups of queries; reads X once.
+        """Return the loss and its gradient for about `n_groups` groups of queries; reads X once.
 
-        `by_query` has the loss of each query. A group consists of successive queries.
+        A group consists of successive queries. `by_query` has the loss of each query, and z is the
+        gradient with respect to the scores.
         """
         queries, bounds = self.groups(n_groups)
         slopes, gradients = self.space.entries(z), []
@@ -226,10 +237,11 @@ class Design(ABC):
         return queries, documents.offsets[queries]
 
     def query_squares(self, by_query: QueryLosses) -> Floats:
-        """Return, for each feature j, an upper bound on Σ_q c_q² · max x_ij²; reads X once.
+        """Return a sum of squares per feature that bounds the rounding error of the gradient.
 
-        The maximum is over the documents i of query q. c_q is the sum of the absolute values of all
-        terms of the score gradient in query q.
+        Reads X once. For feature j it is an upper bound on Σ_q c_q² · max x_ij², where the maximum
+        is over the documents i of query q. c_q is the sum of the absolute values of all terms of
+        the score gradient in query q.
         """
         sizes = cast(Floats, by_query)[:, 2]
         return float(sizes @ sizes) * self.magnitudes() ** 2
@@ -239,7 +251,7 @@ class Design(ABC):
 
     @cached_property
     def gram(self) -> Gram:
-        """The m × m Gram matrix of the m documents in queries with pairs; cached."""
+        """The Gram matrix (inner products) of the documents in queries with pairs; cached."""
         return self.make_gram()
 
     def make_gram(self) -> Gram:
@@ -251,24 +263,30 @@ class Design(ABC):
         return self.rows(active.rows), active
 
     def curved_gram(self, loss: PairLoss, state: State) -> Floats:
-        """Return AK, with K the Gram matrix of the documents in queries with pairs."""
+        """Return the product AK with the Gram matrix K of the documents in queries with pairs.
+
+        A is the Hessian of the loss with respect to the scores.
+        """
         space = self.space
         return self.gram.curved(
             lambda u: space.entries(loss.hess_vec(state, space.vector(u))), self.pairs.n_documents
         )
 
     def combine_active(self, values: Floats) -> Floats:
-        """Return XᵀJc, with c = `values` (one per document in queries with pairs); reads X once."""
+        """Return XᵀJc for a vector c with one entry per document in queries with pairs.
+
+        Reads X once. J subtracts from each entry the mean of its query. c is the argument `values`.
+        """
         return self.transpose_dot(
             self.space.vector(self.gram.spread(values, self.pairs.n_documents))
         )
 
 
 class SharedSweeps:
-    """Products with one X for several designs, such as folds with their own pairs.
+    """Products with one X for several pair sets, such as the folds of a cross-validation.
 
-    This class takes one sweep per design. A backend that serves all designs in one sweep has its
-    own class, whose results for each design must not depend on the others.
+    This class reads X once for each of them. A backend that serves all with one pass over X has its
+    own class, whose results for each pair set must not depend on the others.
     """
 
     def __init__(self, designs: Sequence[Design]) -> None:
@@ -294,12 +312,12 @@ class SharedSweeps:
 
 
 class Matrix(ABC):
-    """The feature matrix X, stored by a backend: in memory, on disk, on a GPU or on a cluster."""
+    """The feature matrix X as stored by a backend: in memory, on disk, on a GPU or on a cluster."""
 
     @property
     @abstractmethod
     def shape(self) -> tuple[int, int]:
-        """Number of rows and number of columns."""
+        """Number of rows and number of columns of X."""
 
     @abstractmethod
     def magnitudes(self, threads: int) -> Floats:
@@ -307,11 +325,11 @@ class Matrix(ABC):
 
     @abstractmethod
     def restrict(self, columns: Integers, threads: int) -> "Matrix":
-        """Return the submatrix with the columns at the ascending indices `columns`."""
+        """Return the matrix with only the columns of X at the ascending indices `columns`."""
 
     @abstractmethod
     def design(self, pairs: PairCounts, threads: int) -> Design:
-        """Return the design of X for a pair set: one row per document of the set."""
+        """Return X with one row per document of a pair set, for products and evaluations."""
 
     @property
     def n_rows(self) -> int:
@@ -323,42 +341,45 @@ class Matrix(ABC):
 
     @property
     def n_entries(self) -> int:
-        """Number of stored entries: nonzeros of a sparse X, rows × columns of a dense X."""
+        """Number of stored entries of X: nonzeros if sparse, rows × columns if dense."""
         return self.n_rows * self.n_features
 
     def sample(
         self, pairs: PairCounts, fraction: float, seed: int, threads: int
     ) -> "tuple[Matrix, PairSet]":
-        """Return a matrix in memory and a random sample of the pairs, whose documents are its rows.
+        """Draw a random sample of documents; return their rows of X in memory, and their pairs.
 
         `fraction` is the share of the documents to draw, as in :meth:`PairSet.sample`.
         """
         return self, cast(PairSet, pairs).sample(fraction, seed)
 
     def arranged(self, pairs: PairCounts) -> PairCounts:
-        """Return the same pairs with their documents reordered so that sweeps are fastest."""
+        """Return the same pairs, with documents in the order that makes passes over X fastest."""
         return pairs
 
     def feature(self, j: Any) -> Any:
-        """Return the indices of the data's features that columns `j` of X are computed from."""
+        """Return the feature indices in the original data for columns `j` of this matrix."""
         return j
 
     def on_host(self) -> "Matrix | None":
-        """Return X in host memory, to verify results with native kernels; None if X is native."""
+        """Return X in host memory, to check results with C++ kernels; None if it is there."""
         return None
 
     def survey(self, pairs: PairCounts, threads: int) -> int:
-        """Compute column magnitudes and draw a sample, before a fit; return the sweeps it took."""
+        """Compute the largest value of each column and draw a sample, before a fit.
+
+        Return the number of passes over X that this took.
+        """
         return 0
 
     @property
     def largest_sample(self) -> float:
-        """The largest `fraction` that :meth:`sample` accepts without a sweep over X."""
+        """The largest `fraction` that the method `sample` accepts without another pass over X."""
         return 1.0
 
     @property
     def variances(self) -> Floats | None:
-        """Approximate variance of each column; None if unknown or if no few columns dominate."""
+        """Approximate variance of each column; None if unknown, or if no few columns dominate."""
         return None
 
 
@@ -371,11 +392,14 @@ class _Certified(Protocol):
 
 
 def is_certified(point: _Certified, tol: float) -> bool:
-    """Return True if `point.gap` proves that the value F of the point has (F − F*) / F* ≤ tol."""
+    """Return True if `point.gap`, a bound on F(w) − min F, proves (F(w) − min F) / min F ≤ tol."""
     return meets(tol, point.value, point.gap)
 
 
 def meets(tol: float, value: float, gap: float) -> bool:
-    """Return True if F = `value` and an upper bound `gap` on F − F* prove (F − F*) / F* ≤ tol."""
+    """Return True if (F(w) − min F) / min F ≤ tol is proven for an objective F.
+
+    `value` is F(w), and `gap` is an upper bound on F(w) − min F.
+    """
     # F − gap ≤ F* is a lower bound on F*, which is negative by rounding only.
     return gap <= tol * max(value - gap, 0.0)

@@ -1,9 +1,8 @@
-"""Regularizers Ω (l1 ball, elastic net), for minimizing L(w) + Ω(w) with a loss L.
+"""Regularizers Ω(w), l1 ball and elastic net, that are added to a loss L(w).
 
-A regularizer computes Ω, its proximal operator and, for certificates, its conjugate
-Ω*(v) = sup_w ⟨v, w⟩ − Ω(w) along the ray v = −τ∇L(w), 0 ≤ τ ≤ 1. Its *domain* is the set of w with
-finite Ω(w). The *pull* of the loss on a weight is the speed at which L decreases as the weight
-moves away from 0.
+A regularizer computes Ω, its proximal operator and, for lower bounds on the minimum of L + Ω, its
+conjugate Ω*(v) = sup_w ⟨v, w⟩ − Ω(w) along the ray v = −τ∇L(w), 0 ≤ τ ≤ 1. Its *domain* is the set
+of w with finite Ω(w).
 """
 
 from abc import ABC, abstractmethod
@@ -21,9 +20,10 @@ MOST_EASIER = 12  # penalties of a continuation; beyond 12 powers of 10 the loss
 
 
 class Ray(NamedTuple):
-    """The function τ → Ω*(−τ∇L), which is finite for τ ≤ `limit`.
+    """The conjugate of a regularizer along a ray: the function τ → Ω*(−τ∇L) for τ ≥ 0.
 
-    `conjugate` maps τ to the value and the first and second derivative of the function.
+    It is finite for τ ≤ `limit`. `conjugate` maps τ to the value and the first and second
+    derivative.
     """
 
     limit: float
@@ -31,65 +31,67 @@ class Ray(NamedTuple):
 
 
 class Regularizer(ABC):
-    """A convex function Ω of the weights w, which may be infinite outside of a convex set."""
+    """A regularizer Ω(w): a convex function of the weights, infinite outside of constraints."""
 
     is_constraint: bool  # whether it is zero wherever it is finite
     phrase: str  # describes it in messages: "loss='hinge' in an l1 ball (…)"
 
     @abstractmethod
     def value(self, w: Floats) -> float:
-        """Return Ω(w) for w in the domain of Ω."""
+        """Return the regularizer Ω(w), for weights that satisfy the constraints."""
 
     @abstractmethod
     def slope(self, w: Floats, direction: Floats) -> float:
-        """Return the derivative of Ω at w along a direction that stays in the domain."""
+        """Return the derivative of the regularizer at w along a feasible direction."""
 
     @abstractmethod
     def curvature(self, direction: Floats) -> float:
-        """Return the second derivative of Ω along a direction, where it exists."""
+        """Return the second derivative of the regularizer along a direction, where it exists."""
 
     @abstractmethod
     def prox(self, v: Floats, step: float) -> Floats:
-        """Return the w that minimizes step · Ω(w) + ½‖w − v‖² (the proximal operator)."""
+        """Return the proximal operator: the w that minimizes step · Ω(w) + ½‖w − v‖²."""
 
     @abstractmethod
     def ray(self, gradient: Floats) -> Ray:
-        """Return the conjugate of Ω along a ray: the function τ → Ω*(−τ · gradient)."""
+        """Return the convex conjugate of Ω along a ray: the function τ → Ω*(−τ · gradient)."""
 
     @abstractmethod
     def inside(self, w: Floats) -> Floats:
-        """Return a point in the domain: w itself, or close to w if rounding moved w outside."""
+        """Return w, corrected if rounding errors made it violate the constraints."""
 
 
 class L1Regularizer(Regularizer):
-    """A regularizer with an l1 norm, as a penalty or as a constraint; w ≥ 0 if `positive`."""
+    """A regularizer with an l1 norm as penalty or constraint; also w ≥ 0 if `positive`."""
 
     positive: bool
 
     @abstractmethod
     def multiplier(self, w: Floats, gradient: Floats) -> float:
-        """Return the factor of ‖w‖₁ in the optimality conditions at w, given ∇L(w).
+        """Return the factor of ‖w‖₁ in the optimality conditions at w.
 
-        It is l1 for a penalty, and the Lagrange multiplier for a constraint.
+        It is l1 for a penalty, and the Lagrange multiplier for a constraint. `gradient` is the
+        gradient of the loss at w.
         """
 
     @property
     @abstractmethod
     def ridge(self) -> float:
-        """The factor of ½‖w‖² in Ω."""
+        """The factor of ½‖w‖² in the regularizer."""
 
     @abstractmethod
     def easier(self, gradient: Floats) -> Iterator["ElasticNet"]:
-        """Yield elastic nets with decreasing penalties, to be solved first as warm starts.
+        """Yield elastic nets with decreasing penalties, to be solved in turn as warm starts.
 
-        `gradient` is ∇L(0).
+        `gradient` is the gradient of the loss at w = 0.
         """
 
     @abstractmethod
     def excludes(self, gradient: Floats, error: Floats) -> Booleans:
-        """Return a mask of weights that must be zero at the optimum.
+        """Return a mask of weights that are proven to be zero at the minimum of L + Ω.
 
-        The gradient ∇L at the optimum must be within `error` of `gradient`, entry by entry.
+        `gradient` approximates the gradient ∇L of the loss at the minimum; `error` bounds the
+        difference of each entry.
         """
 
     def contains(self, w: Floats) -> bool:
@@ -104,20 +106,20 @@ class L1Regularizer(Regularizer):
         return float(np.max(np.where(w == 0, at_zero, np.abs(smooth + l1 * np.sign(w)))))
 
     def pull(self, gradient: Floats) -> Floats:
-        """Return, for each weight, how fast the loss decreases as the weight moves away from 0.
+        """Return, for each weight, how fast the loss L decreases as the weight moves away from 0.
 
-        `gradient` is ∇L. Only positive changes count if `positive`.
+        `gradient` is ∇L. With `positive`, weights can only increase.
         """
         return np.maximum(-gradient, 0.0) if self.positive else np.abs(gradient)
 
     def inside(self, w: Floats) -> Floats:
-        """Return w, with negative entries set to zero if `positive`."""
+        """Return w, with negative entries set to zero if weights must be positive."""
         return np.maximum(w, 0.0) if self.positive else w
 
 
 @dataclass(frozen=True)
 class L1Ball(L1Regularizer):
-    """The constraint ‖w‖₁ ≤ radius, and w ≥ 0 if `positive`: Ω is 0 inside, infinite outside.
+    """The constraint ‖w‖₁ ≤ radius as a regularizer; also w ≥ 0 if `positive`.
 
     Examples
     --------
@@ -194,7 +196,7 @@ class L1Ball(L1Regularizer):
 
 @dataclass(frozen=True)
 class ElasticNet(L1Regularizer):
-    """The penalty Ω(w) = l1 · ‖w‖₁ + l2 · ½‖w‖², with the constraint w ≥ 0 if `positive`.
+    """The elastic net penalty l1 · ‖w‖₁ + l2 · ½‖w‖²; also w ≥ 0 if `positive`.
 
     Examples
     --------

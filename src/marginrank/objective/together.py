@@ -1,7 +1,7 @@
-"""Evaluation of several objectives on the same documents in shared passes over X (sweeps).
+"""Evaluation of several objectives on the same documents in shared passes over X.
 
 The objectives differ in weights or losses. Each result equals, bit for bit, the result of
-evaluating the objective alone. A point is an objective evaluated at one w.
+evaluating the objective alone. A *point* is an objective evaluated at one w.
 """
 
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ from marginrank.objective.protocols import Scores, SharedSweeps
 def points_at(
     objectives: Sequence[Objective], ws: Sequence[Floats], likes: Sequence[Point | None]
 ) -> list[Point]:
-    """Evaluate the k-th objective at the k-th w, gradient included; reads X once for all.
+    """Evaluate objective k at ws[k], for all k, with gradients; reads X once for all.
 
-    Sorting is faster if the k-th point of `likes` ranks the documents similarly.
+    Sorting is faster if likes[k] ranks the documents similarly.
     """
     states = [None if like is None else like.state for like in likes]
     evaluations = _share(objectives).evaluate([o.pair_loss for o in objectives], ws, states)
@@ -27,12 +27,12 @@ def points_at(
 
 
 def scores_of(objectives: Sequence[Objective], ws: Sequence[Floats]) -> list[Scores]:
-    """Return the scores Xw of the k-th w for each objective; reads X once for all."""
+    """Return the scores X w for the weights w of each objective; reads X once for all."""
     return _share(objectives).dot(ws)
 
 
 def make_gradients(points: Sequence[Point]) -> None:
-    """Compute the gradient of each point that has none yet; reads X at most once for all."""
+    """Compute all gradients that are not known yet; reads X at most once for all points."""
     waiting = [point for point in points if not point.has_gradient]
     if not waiting:
         return
@@ -43,9 +43,9 @@ def make_gradients(points: Sequence[Point]) -> None:
 
 
 def hess_vecs(points: Sequence[Point], vs: Sequence[Floats]) -> list[tuple[Floats, Scores]]:
-    """Return the Hessian-vector product ∇²F(w) v and the scores Xv of each point, with its own v.
+    """Return a Hessian-vector product and scores for each objective; reads X once for all.
 
-    Reads X once for all.
+    The k-th objective gives ∇²F(w) v and Xv for the k-th vector v.
     """
     objectives = [point.objective for point in points]
     losses, states = [o.pair_loss for o in objectives], [point.state for point in points]
