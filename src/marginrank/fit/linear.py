@@ -339,7 +339,7 @@ def _so_far(objective: Objective) -> SolverResult | None:
 
 
 def check_ndcg_inputs(objective: str, **inputs: Any) -> None:
-    """Raise ParameterError if `objective` is NDCG and one of `inputs`, names to values, is given."""
+    """Raise ParameterError if `objective` is NDCG and a value in `inputs` is not None."""
     for name, value in inputs.items():
         if value is not None:
             check_not_ndcg(objective, name)
