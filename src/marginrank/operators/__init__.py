@@ -1,4 +1,4 @@
-"""Backends that multiply with X, listed in BACKENDS: native (C++) and PyTorch kernels."""
+"""Backends that store the feature matrix X and multiply with it: C++ kernels, or PyTorch."""
 
 from importlib import import_module
 from operator import attrgetter
@@ -14,7 +14,7 @@ BACKENDS = {
 
 
 def matrix_of(data: RankingData, backend: str = "native") -> Matrix:
-    """Return the features X of `data` as a Matrix of the backend with the given name."""
+    """Return the feature matrix of `data` for the backend with the given name."""
     if backend not in BACKENDS:
         raise ValueError(f"backend={backend!r} must be one of {', '.join(map(repr, BACKENDS))}.")
     module, _, name = BACKENDS[backend].partition(":")

@@ -1,4 +1,4 @@
-"""The native backend: C++ kernels on a dense or CSR matrix in memory; scores are NumPy arrays."""
+"""The default backend: C++ kernels for a dense or CSR matrix in memory; scores are NumPy arrays."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -36,12 +36,12 @@ ANY_LOSS = LOSSES["squared_hinge"]  # for kernels that need pairs but evaluate n
 
 
 def native_matrix(data: RankingData) -> "NativeMatrix":
-    """Return the features X of `data` as a NativeMatrix, without a copy."""
+    """Return the feature matrix of `data` for the C++ kernels, without a copy."""
     return NativeMatrix(data.X, data.matrix)
 
 
 def as_native(X: Any) -> "NativeMatrix":
-    """Return an array or CSR matrix as a NativeMatrix; the caller has checked its values."""
+    """Wrap an array or CSR matrix for the C++ kernels; its values must have been checked."""
     return NativeMatrix(X, as_matrix(X))
 
 
@@ -52,7 +52,7 @@ class Categories(NamedTuple):
     n: int
 
     def beside(self, X: Any, rows: Integers) -> Any:
-        """Return a copy of some rows of X, with one indicator column appended per category."""
+        """Return a copy of some rows of X with one-hot columns for the categories appended."""
         unit = np.ones(rows.size, dtype=X.dtype)
         at = np.arange(rows.size), self.codes[rows].astype(np.int64)
         columns = sp.csr_array((unit, at), shape=(rows.size, self.n))
@@ -63,7 +63,7 @@ class Categories(NamedTuple):
 
 @dataclass(frozen=True)
 class NativeMatrix(Matrix):
-    """A dense array or CSR matrix in memory, or some of its columns."""
+    """A dense array or CSR matrix in memory, or some of its columns, for the C++ kernels."""
 
     X: Any
     view: _core.Matrix
@@ -86,7 +86,7 @@ class NativeMatrix(Matrix):
         return replace(self, view=self.view.take_columns(columns, threads), columns=kept)
 
     def with_categories(self, codes: NDArray[np.uint16], n: int) -> "NativeMatrix":
-        """Return X with one indicator column appended per category; X is not copied.
+        """Return X with one one-hot column appended per category; X is not copied.
 
         `codes` has the category of each row, from 0 to n − 1.
         """
@@ -106,7 +106,7 @@ class NativeMatrix(Matrix):
 
 
 class NumPySpace(ScoreSpace):
-    """Score vectors stored as NumPy arrays."""
+    """Vector operations on scores that are NumPy arrays."""
 
     def __init__(self, n_documents: int) -> None:
         self._n_documents = n_documents
@@ -128,7 +128,7 @@ class NumPySpace(ScoreSpace):
 
 
 class NativeLoss(PairLoss):
-    """A loss summed over pairs as a function of the scores, evaluated by the C++ kernels."""
+    """The sum of a loss over pairs as a function of the scores, computed by the C++ kernels."""
 
     def __init__(self, pairs: _core.Pairs, space: ScoreSpace, threads: int) -> None:
         self.pairs = pairs
@@ -145,7 +145,7 @@ class NativeLoss(PairLoss):
         return Scores(_core.hess_vec_scores(self.point(state), _vector(u), self._threads))
 
     def point(self, state: State | None) -> Any:
-        """Return the C++ object that `state` stands for; a subclass may have to rebuild it."""
+        """Return the C++ object of `state`, which has the data for Hessian products."""
         return state
 
     def evaluation(
@@ -163,7 +163,7 @@ class NativeLoss(PairLoss):
 
 
 class NativeDesign(Design):
-    """A dense or CSR matrix with one row per document, multiplied by the C++ kernels."""
+    """A feature matrix in memory with one row per document, multiplied by the C++ kernels."""
 
     matrix: NativeMatrix
     pairs: PairSet
@@ -183,13 +183,13 @@ class NativeDesign(Design):
 
     @property
     def documents(self) -> _core.Pairs:
-        """The pairs with an arbitrary loss, for kernels that need the documents but no loss."""
+        """The pairs as a C++ object, for kernels that need documents and queries but no loss."""
         if self._documents is None:
             self._documents = self.pairs.native(ANY_LOSS)
         return self._documents
 
     def on(self, matrix: NativeMatrix) -> "NativeDesign":
-        """Return the design of another matrix X with the same documents and pairs."""
+        """Return the same documents and pairs with another feature matrix X."""
         return NativeDesign(matrix, self.pairs, self.threads, self.documents)
 
     def pair_loss(self, loss: Loss) -> NativeLoss:

@@ -1,4 +1,4 @@
-"""Sums of matrix products, computed in single precision and added in double precision."""
+"""Sums of matrix products RᵀS, computed in single precision and added in double precision."""
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +19,7 @@ COLUMNS_PER_STRIP = 256  # columns that one thread computes at a time
 def sum_of_products(
     blocks: Iterable[tuple[Singles, Singles]], n_columns: int, threads: int
 ) -> Floats:
-    """Return the sum of RᵀS over all blocks (R, S); the sum must be symmetric.
+    """Return the sum of the products RᵀS over blocks (R, S); the sum must be symmetric.
 
     Products are computed in single precision and added in double precision.
     """

@@ -1,7 +1,8 @@
-"""The product XT as a lazy matrix: T is a linear map, such as the division of columns by scales.
+"""A product XT of the feature matrix and a linear map T, without computing it.
 
-With u the weights of XT, the scores are X (Tu), and a sum over documents Xᵀz becomes TᵀXᵀz. Solvers
-work with u as if X had been transformed; the backend gets w = Tu. X is not copied.
+For example, T divides each column by its scale. With u the weights of XT, the scores are X (Tu),
+and a sum over documents Xᵀz becomes TᵀXᵀz. Solvers work with u as if X had been transformed; the
+backend gets w = Tu. X is not copied.
 """
 
 from abc import ABC, abstractmethod
@@ -27,24 +28,27 @@ from marginrank.objective.protocols import (
 
 
 class Transformation(ABC):
-    """A linear map T: weights u of the transformed features become the weights w = Tu of X."""
+    """A linear map T of features: weights u of the features XT are the weights w = Tu of X."""
 
     @abstractmethod
     def inner(self, u: Floats) -> Floats:
-        """Return the weights w = Tu of X for the weights u of XT."""
+        """Convert the weights u of transformed features XT to the weights w = Tu of X."""
 
     @abstractmethod
     def outer(self, sums: Floats) -> Floats:
-        """Return Tᵀg for each gradient g = Xᵀz along the last axis of `sums`."""
+        """Convert gradients from the weights of X to the weights of transformed features XT.
+
+        The gradients g are along the last axis of `sums`; the result has Tᵀg.
+        """
 
     def apply(self, evaluation: Evaluation) -> Evaluation:
-        """Return `evaluation` with its gradient with respect to u instead of w = Tu."""
+        """Convert the gradient of an evaluation from the weights w = Tu to the weights u."""
         assert evaluation.gradient is not None
         return evaluation._replace(gradient=self.outer(evaluation.gradient))
 
 
 class TransformedDesign(Design):
-    """The matrix XT with one row per document; scores and losses come from the design of X."""
+    """A product XT with one row per document; scores and losses are computed with X."""
 
     def __init__(self, matrix: Matrix, inner: Design, transformation: Transformation) -> None:
         super().__init__(matrix, inner.pairs, inner.threads)
@@ -80,7 +84,7 @@ class TransformedDesign(Design):
 
 
 class _TransformedSweeps(SharedSweeps):
-    """Shared sweeps over X for several designs, each with its own T."""
+    """Products that read X once for several linear maps of its features."""
 
     def __init__(self, inner: SharedSweeps, transformations: Sequence[Transformation]) -> None:
         self._inner = inner
@@ -115,7 +119,7 @@ class _TransformedSweeps(SharedSweeps):
 
 @dataclass(frozen=True)
 class ScaledMatrix(Matrix):
-    """The matrix X / σ: each column of X divided by a positive number, its scale σ."""
+    """The feature matrix X with each column divided by a positive number, its scale; not copied."""
 
     inner: Matrix
     scale: Floats
@@ -166,7 +170,7 @@ class _Division(Transformation):
 
 
 class _ScaledDesign(TransformedDesign):
-    """X / σ with one row per document."""
+    """The scaled feature matrix X / σ with one row per document."""
 
     matrix: ScaledMatrix
 

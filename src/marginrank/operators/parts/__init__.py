@@ -1,1 +1,1 @@
-"""The backend for X split into parts of whole queries, on disk or on a cluster."""
+"""The backend for a feature matrix in parts of whole queries, on disk or on a cluster."""

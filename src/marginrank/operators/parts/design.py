@@ -1,9 +1,9 @@
-"""Scores, losses and designs for X split into parts.
+"""Scores, losses and products with X, for a feature matrix in parts on disk or on a cluster.
 
-:mod:`marginrank.operators.parts.tasks` defines parts, tasks, executors, and results that are kept
-or reported.
-
-Results of the parts are added in the order of the parts.
+A part has some of the queries with all their documents. A *task* is a function that is called on
+every part; its results either stay with the part (are *kept*) or are returned to the caller
+(*reported*). See :mod:`marginrank.operators.parts.tasks`. Results of the parts are added in the
+order of the parts.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ MOST_TERMS = 8  # most terms of a postponed sum: each takes memory until the sum
 
 
 class OrderedSum:
-    """A compensated sum of numbers or arrays, whose rounding error does not grow with the terms."""
+    """A compensated sum of numbers or arrays, with an error that hardly grows with the terms."""
 
     def __init__(self) -> None:
         self._sum: Floats | None = None
@@ -65,11 +65,11 @@ class OrderedSum:
 
 @dataclass(frozen=True, eq=False)
 class PostponedSum:
-    """The score vector base + Σ_k steps[k] · vectors[k], not yet added up.
+    """A score vector base + Σ_k steps[k] · vectors[k] that is not added up until it is needed.
 
-    The next task that takes it as an argument adds it up, because calling a task only for an
-    addition takes too long on a cluster. The additions have the same order as without postponing,
-    so the sum has the same bits.
+    Vectors are stored with the parts of X. On a cluster, a task only for an addition takes too
+    long, so the next task that gets the sum as an argument adds it up. The result is the same, bit
+    for bit.
     """
 
     base: ByPart | None = None  # None for zeros
@@ -80,7 +80,7 @@ class PostponedSum:
 def _on_sums(
     task: Task, steps: Sequence[tuple[float, ...] | None], part: PartKernels, *arguments: Any
 ) -> tuple[tuple[Any, ...], Any]:
-    """Call `task` on a part, after adding up the arguments that are postponed sums.
+    """Add up the arguments that are postponed sums, and call `task` on a part with the results.
 
     `steps` has one entry per argument: the steps of a postponed sum, or None. The `arguments` have
     the base and the vectors of a postponed sum one after the other.
@@ -99,7 +99,7 @@ def _on_sums(
 
 
 class Calls:
-    """Runs tasks (functions of one part of X) on all parts, and combines their results."""
+    """Calls functions on every part of the feature matrix X, and combines their results."""
 
     def __init__(self, make_executor: Callable[[], Executor]) -> None:
         self._make_executor = make_executor
@@ -119,7 +119,11 @@ class Calls:
         report: Report | None = None,
         sweep: bool = False,
     ) -> list[Any]:
-        """Call a task on every part; return one ByPart for each result that the task keeps."""
+        """Call the function `task` on every part of X.
+
+        Return one reference for each result that stays with the parts; `report` is called with the
+        others.
+        """
         if any(isinstance(some, PostponedSum) for some in each):
             steps = [some.steps if isinstance(some, PostponedSum) else None for some in each]
             task = partial(_on_sums, task, steps)
@@ -133,7 +137,7 @@ class Calls:
     def sum(
         self, task: Task, each: Sequence[Any], *, loss: Loss | None = None, sweep: bool = True
     ) -> Floats:
-        """Call a task on every part; return the sum over the parts of the reported results."""
+        """Call the function `task` on every part of X; return the sum of the reported results."""
         total = OrderedSum()
         self.run(task, each, loss=loss, report=total.add, sweep=sweep)
         return total.total
@@ -147,7 +151,7 @@ class Calls:
         loss: Loss | None = None,
         sweep: bool = False,
     ) -> Scores:
-        """Call a task that keeps one result on every part; return that result as a score vector."""
+        """Call a function on every part of X; return its results, joined to a score vector."""
         (vector,) = self.run(task, each, common, loss=loss, n_kept=1, sweep=sweep)
         return Scores(vector)
 
@@ -161,10 +165,11 @@ class Calls:
         scores: Scores | None = None,
         sweep: bool = False,
     ) -> tuple[Evaluation, list[Floats | None]]:
-        """Evaluate the loss over all parts by one task per part; return its Evaluation.
+        """Evaluate the loss over all parts of X by one function call per part.
 
-        The task reports the fields of LossSums, which are added up, and further numbers or arrays,
-        whose sums are returned as well. It keeps the score vector, unless `scores` is given.
+        The function `task` reports the fields of LossSums, which are added up, and further numbers
+        or arrays, whose sums are returned as well. The score vector stays with the parts, unless
+        `scores` is given.
         """
         losses = [OrderedSum() for _ in LossSums._fields]
         others: list[OrderedSum | None] = []
@@ -192,7 +197,7 @@ class Calls:
 
 
 class PartsSpace(ScoreSpace):
-    """Score vectors whose entries are stored with the parts of X, by an executor."""
+    """Vector operations on scores whose entries are stored with the parts of X."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
@@ -235,7 +240,7 @@ class PartsSpace(ScoreSpace):
 
 
 class PartsLoss(PairLoss):
-    """A loss summed over the pairs of all parts, as a function of the scores."""
+    """The sum of a loss over the pairs of all parts of X, as a function of the scores."""
 
     def __init__(self, calls: Calls, space: PartsSpace, loss: Loss) -> None:
         self._calls = calls
@@ -254,7 +259,7 @@ class PartsLoss(PairLoss):
     def evaluate_along(
         self, scores: Scores, step: float, direction: Scores, like: State | None
     ) -> tuple[Evaluation, float]:
-        """Evaluate the loss, and its slope, at scores + step · direction by one task per part."""
+        """Return the loss at scores + step · direction, and its slope along `direction`."""
         # A full Newton step is nearly always accepted, and its gradient is needed next. If calling
         # a task is slow, compute the gradient with the same task.
         sweep = self._calls.executor.far and step == 1.0
@@ -265,7 +270,7 @@ class PartsLoss(PairLoss):
 
 
 class PartsDesign(Design):
-    """X split into parts, with one row per document; products are sums over the parts."""
+    """A feature matrix in parts, with one row per document; products are sums over the parts."""
 
     space: PartsSpace
 

@@ -1,4 +1,4 @@
-"""The matrix X split into parts of whole queries: base class, and X read from disk."""
+"""A feature matrix in parts of whole queries: base class, and a matrix that is read from disk."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -32,7 +32,7 @@ OnRead = Callable[[int, int], None]
 
 
 class Reservoir(NamedTuple):
-    """A random sample of rows of X in memory with their pairs, to draw smaller samples from."""
+    """A random sample of documents in memory, with their pairs, to draw smaller samples from."""
 
     source: PairCounts
     fraction: float  # share of the documents
@@ -41,10 +41,10 @@ class Reservoir(NamedTuple):
 
 
 class PartsMatrix(Matrix):
-    """The matrix X split into parts of whole queries; the split depends on the data alone.
+    """A feature matrix X in parts of whole queries; the split depends on the data alone.
 
-    A first pass over X, the survey, finds the largest absolute value of each feature and draws the
-    sample of documents (the reservoir) that preconditioners use.
+    A first pass over X finds the largest absolute value of each feature and draws a random sample
+    of the documents, which preconditioners use.
     """
 
     def __init__(self) -> None:
@@ -54,11 +54,11 @@ class PartsMatrix(Matrix):
     @property
     @abstractmethod
     def memory_bytes(self) -> int:
-        """Number of bytes that the whole X would take in memory."""
+        """Number of bytes that all of X would take in memory."""
 
     @abstractmethod
     def executor(self, pairs: PairCounts, threads: int) -> Executor:
-        """Return an executor that runs tasks on the parts of X and of a pair set."""
+        """Return an object that calls functions on the parts of X and of a pair set."""
 
     def design(self, pairs: PairCounts, threads: int) -> PartsDesign:
         return PartsDesign(self, pairs, threads, partial(self.executor, pairs, threads))
@@ -86,9 +86,9 @@ class PartsMatrix(Matrix):
     def sample(
         self, pairs: PairCounts, fraction: float, seed: int, threads: int
     ) -> tuple[NativeMatrix, PairSet]:
-        """Return a random sample of the pairs and its rows of X, both in memory.
+        """Draw a random sample of the documents; return their rows of X and their pairs, in memory.
 
-        A sample larger than the reservoir reads X once.
+        Reads X once if the sample is larger than the one that is already in memory.
         """
         if fraction > self.largest_sample:
             return self._extract(pairs, fraction, seed, threads)
@@ -103,7 +103,7 @@ class PartsMatrix(Matrix):
     def _extract(
         self, pairs: PairCounts, fraction: float, seed: int, threads: int
     ) -> tuple[NativeMatrix, PairSet]:
-        """Draw a sample from every part and set the magnitudes; reads X once."""
+        """Draw a random sample from every part, and store column magnitudes; reads X once."""
         executor = self.executor(pairs, threads)
         numbers = executor.place(range(executor.bounds.size - 1))
         found: list[tasks.Survey] = []
@@ -121,7 +121,7 @@ class PartsMatrix(Matrix):
 
 
 class RestrictedParts(PartsMatrix):
-    """Selected columns of a PartsMatrix."""
+    """Selected columns of a feature matrix that is stored in parts."""
 
     def __init__(self, whole: PartsMatrix, columns: Integers) -> None:
         super().__init__()
@@ -170,7 +170,7 @@ class RestrictedParts(PartsMatrix):
 
 
 class FitMemory(NamedTuple):
-    """Memory in bytes that a fit needs besides X."""
+    """Memory in bytes that a fit needs besides the feature matrix."""
 
     state: int  # state of the solver, for all documents
     scratch: int  # buffers for sums over the pairs of the longest queries
@@ -178,7 +178,7 @@ class FitMemory(NamedTuple):
 
 
 class MemoryPlan(NamedTuple):
-    """Planned memory of the process in bytes, by purpose."""
+    """Planned memory in bytes of a process that fits to data on disk, by purpose."""
 
     used: int  # memory of the process before the fit, including labels and weights of the data
     fit: FitMemory
@@ -192,10 +192,11 @@ class MemoryPlan(NamedTuple):
 
 
 class StreamedMatrix(PartsMatrix):
-    """The matrix X in an on-disk store, read from disk once per pass; rows are grouped by query.
+    """A feature matrix in an on-disk store, which is read from disk once per pass.
 
-    Queries begin at the rows `offsets`. The whole process may use `memory_limit` bytes. `on_read`
-    is called with the number of rows of each processed block, and the bytes read for it.
+    Rows are grouped by query; queries begin at the rows `offsets`. The whole process may use
+    `memory_limit` bytes. `on_read` is called with the number of rows of each processed block, and
+    the bytes read for it.
     """
 
     def __init__(
@@ -232,7 +233,7 @@ class StreamedMatrix(PartsMatrix):
 
     @property
     def reader(self) -> FeatureReader:
-        """The reader of X, made on first use; its cache gets all memory that the plan leaves."""
+        """The reader of X from disk; its cache gets all memory that the fit does not need."""
         if self._reader is None:
             planned = self.memory_plan()
             if planned.needed > self._limit:
@@ -264,7 +265,7 @@ class StreamedMatrix(PartsMatrix):
         return self._executor[1]
 
     def parts(self) -> Iterator[tuple[int, Any]]:
-        """Yield the index and the rows of X of each part; reads X once.
+        """Read X from disk once; yield the index and the rows of each part.
 
         The rows are valid until the next part is requested.
         """

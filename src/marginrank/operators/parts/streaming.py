@@ -1,4 +1,4 @@
-"""The streaming executor, which reads the parts of X from disk one after the other."""
+"""Computation on a feature matrix on disk, part by part, while the next part is read."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,10 +29,10 @@ COLUMNS_AT_ONCE = 32  # columns of a Hessian: more take more memory, fewer take 
 
 @dataclass(frozen=True)
 class Plan:
-    """The division of the rows of X into parts of whole queries, and into blocks to read.
+    """The division of the rows of X on disk into parts of whole queries, and into blocks to read.
 
-    A part is one block, unless it is a single query larger than a block. The plan depends only on
-    the queries and the size of their rows.
+    A part is one block, unless it is a single query larger than a block. The division depends only
+    on the queries and the size of their rows.
     """
 
     queries: Integers  # part k has the queries queries[k] … queries[k + 1]
@@ -45,14 +45,15 @@ class Plan:
         return self.rows.size - 1
 
     def is_long(self, part: int) -> bool:
-        """Whether the part with this index is a single query of more than one block."""
+        """Whether part `part` is a single query that is too long to be read as one block."""
         return bool(self.blocks[part + 1] - self.blocks[part] > 1)
 
 
 def make_plan(offsets: Integers, memory_before: Callable[[Integers], Integers]) -> Plan:
-    """Divide X into parts of about PART_BYTES; query q has the rows offsets[q] to offsets[q + 1].
+    """Divide the rows of X on disk into parts of whole queries, of about PART_BYTES each.
 
-    `memory_before` maps row indices to the bytes that all rows before each of them take.
+    Query q has the rows offsets[q] to offsets[q + 1] − 1. `memory_before` maps row indices to the
+    bytes that all earlier rows take.
     """
     before = memory_before(offsets)
     queries = [0]
@@ -81,7 +82,7 @@ def _cuts(first: int, last: int, memory_before: Callable[[Integers], Integers]) 
 
 
 class StreamingExecutor(Executor):
-    """An executor that runs a task on one part while the rows of the next part are read.
+    """Calls functions on the parts of a feature matrix on disk, while the next part is read.
 
     `blocks` reads X from disk. `pairs` has one pair set per part. `columns` are the columns of X in
     use, by default all.
@@ -142,7 +143,7 @@ class StreamingExecutor(Executor):
 
     @cached_property
     def _without_rows(self) -> list[NativeDesign]:
-        """One design per part with an empty X, for tasks that do not read X."""
+        """One design per part with an empty X, for functions that do not read X."""
         nothing = as_native(sp.csr_array((0, self._n_features)))
         return [NativeDesign(nothing, part, self._threads) for part in self._pairs]
 
@@ -156,7 +157,7 @@ class StreamingExecutor(Executor):
         return losses
 
     def _sweep(self) -> Iterator[tuple[int, Design]]:
-        """Yield the index and the design of each part, while X is read.
+        """Read X from disk once; yield the index and the design (documents and rows) of each part.
 
         The design of a query longer than a block reads its own rows, block by block.
         """
@@ -185,7 +186,7 @@ class StreamingExecutor(Executor):
 
 
 class Slice(NamedTuple):
-    """The rows from `first` to `last` − 1 of a query that is too long to be read at once."""
+    """Rows `first` to `last` − 1 of a query that is too long to be read from disk at once."""
 
     first: int
     last: int
@@ -193,11 +194,11 @@ class Slice(NamedTuple):
 
 
 class SlicedDesign(Design):
-    """The design of a part with a single query, which is too long to be read at once.
+    """Products with X for a single query that is too long to be read from disk at once.
 
-    One pass over the rows computes the scores and another the sums over documents, because the
-    pairs of a query depend on all its scores. `design` has the same documents without X; `slices`
-    starts a pass over the rows.
+    One pass over the rows computes the scores, another the sums over documents, because the pairs
+    of a query depend on all its scores. `design` has the same documents without X; `slices` starts
+    a pass over the rows.
     """
 
     pairs: PairSet
@@ -235,7 +236,7 @@ class SlicedDesign(Design):
         return squares
 
     def hessian(self, loss: PairLoss, state: State) -> Floats:
-        """Return the Hessian XᵀAX; takes two passes over the rows per COLUMNS_AT_ONCE columns."""
+        """Return the Hessian of the loss in w; reads X twice per COLUMNS_AT_ONCE columns."""
         return np.concatenate([self._strip(loss, state, c) for c in self._strips()], axis=1)
 
     def hess_diag(self, loss: PairLoss, state: State) -> Floats:
@@ -276,7 +277,7 @@ class SlicedDesign(Design):
         return Rows.of(stacked(taken))
 
     def _pass(self) -> Iterator[tuple[slice, NativeDesign]]:
-        """Yield, for each slice, its range of documents and a design of them without pairs."""
+        """Read the rows of a long query; yield each slice with its range of documents."""
         documents = self.pairs.documents
         for piece in self._slices():
             rows = None

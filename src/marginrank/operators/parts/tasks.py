@@ -1,11 +1,11 @@
-"""Parts of X, tasks (functions of one part) and the interface of executors, which run tasks.
+"""Functions (tasks) that compute on one part of X, and the interface of objects that run them.
 
-A *part* is some of the queries with all their documents. A *task* is a function of the design and
-the loss of one part. It returns a tuple of results to *keep* and one result to *report*. An
-*executor* calls a task for
-every part, in this process or in others. Kept results, such as vectors with one entry per document,
-stay with the part and are passed to its later tasks. Reported results are small and are returned to
-the caller. The parts depend only on the data, and so does every result.
+A *part* has some of the queries with all their documents. A *task* is a function of the feature
+matrix and the loss of one part. It returns a tuple of results to *keep* and one result to *report*.
+An *executor* calls a task for every part, in this process or in others. Kept results, such as
+vectors with one entry per document, stay with the part and are passed to its later tasks. Reported
+results are small and are returned to the caller. The parts depend only on the data, and so does
+every result.
 """
 
 from abc import ABC, abstractmethod
@@ -27,7 +27,7 @@ Report = Callable[[Any], None]
 
 
 class PartKernels(NamedTuple):
-    """First argument of a task: the design of one part, and the loss on its pairs, if needed."""
+    """The documents and features of one part of the data, and the loss on its pairs, if needed."""
 
     design: Design
     loss: PairLoss | None
@@ -40,23 +40,23 @@ class PartKernels(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ByPart:
-    """A reference to a result that a task has kept: one value per part, stored with the part."""
+    """A reference to a result that is stored with the parts of X: one value per part."""
 
     handles: tuple[Any, ...]  # one per part: refers to the tuple of results that the task kept
     item: int = 0  # position of this result in the tuples
 
 
 class Executor(ABC):
-    """Interface of an object that calls tasks on the parts of X and stores the kept results."""
+    """Interface of objects that call functions on all parts of X and store results there."""
 
     @property
     @abstractmethod
     def bounds(self) -> Integers:
-        """Offsets of the parts: part k has the documents from bounds[k] to bounds[k + 1] − 1."""
+        """Offsets of the parts of X: part k has documents bounds[k] to bounds[k + 1] − 1."""
 
     @property
     def far(self) -> bool:
-        """Whether tasks run on other machines, so calling a task takes longer than most tasks."""
+        """Whether the parts are on other machines, so calls take longer than computations."""
         return False
 
     @abstractmethod
@@ -70,7 +70,7 @@ class Executor(ABC):
         report: Report | None = None,
         sweep: bool = False,
     ) -> tuple[Any, ...]:
-        """Call a task on every part.
+        """Call the function `task` on every part of X.
 
         Parameters
         ----------
@@ -96,41 +96,44 @@ class Executor(ABC):
 
     @abstractmethod
     def place(self, values: Sequence[Any]) -> ByPart:
-        """Store values[k] with part k, like a kept result; return the reference to the values."""
+        """Store values[k] with part k of X; return a reference to all values."""
 
     @abstractmethod
     def restrict(self, columns: Integers) -> "Executor":
-        """Return an executor of the same parts whose X has only the given ascending columns."""
+        """Return an executor for the same parts of X with only the given ascending columns."""
 
 
 def keep(method: str, part: PartKernels, *arguments: Any) -> tuple[Kept, Any]:
-    """Task: call a method of PartKernels, given as a path such as "design.dot".
+    """Task: call a method, such as "design.dot", on one part of X; its result stays with the part.
 
-    Its result is kept.
+    `method` is an attribute path that begins at PartKernels.
     """
     return (attrgetter(method)(part)(*arguments),), None
 
 
 def report(method: str, part: PartKernels, *arguments: Any) -> tuple[Kept, Any]:
-    """Task: call a method of PartKernels, given as a path, for example "design.transpose_dot".
+    """Task: call a method, such as "design.transpose_dot", on one part of X; report its result.
 
-    Its result is reported.
+    `method` is an attribute path that begins at PartKernels. The result is returned to the caller.
     """
     return (), attrgetter(method)(part)(*arguments)
 
 
 def evaluate(part: PartKernels, like: State | None, w: Floats) -> tuple[Kept, Any]:
-    """Task: evaluate the loss at w. Keep its vectors; report its sums and its gradient in w.
+    """Task: evaluate the loss and its gradient at w on one part of X, whose rows are read.
 
-    Reads the rows of X of the part. The vectors are the scores, the losses by query, the score
-    gradient and the state.
+    Vectors stay with the part: the scores, the losses by query, the gradient with respect to scores
+    and the data for Hessian products. Sums and the gradient in w are reported to the caller.
     """
     found = part.design.evaluate(part.pair_loss, w, like)
     return _vectors(found), (found.losses, found.gradient)
 
 
 def evaluate_scores(part: PartKernels, scores: Scores, like: State | None) -> tuple[Kept, Any]:
-    """Task: evaluate the loss at `scores`. Keep its vectors except the scores; report its sums."""
+    """Task: evaluate the loss at `scores` on one part of X, whose rows are not read.
+
+    Vectors stay with the part; sums are reported to the caller.
+    """
     found = part.pair_loss.evaluate(scores, like)
     return _vectors(found)[1:], (found.losses,)
 
@@ -143,8 +146,9 @@ def evaluate_along(
     step: float,
     with_gradient: bool,
 ) -> tuple[Kept, Any]:
-    """Task: evaluate the loss at scores + step · direction. Keep its vectors; report sums, slope.
+    """Task: evaluate the loss on one part of X at scores + step · direction.
 
+    Vectors stay with the part; sums and the slope along `direction` are reported to the caller.
     With `with_gradient`, X is read and the gradient in w is reported, too; otherwise None.
     """
     found, slope = part.pair_loss.evaluate_along(scores, step, direction, like)
@@ -157,42 +161,43 @@ def _vectors(found: Evaluation) -> Kept:
 
 
 def hess_vec(part: PartKernels, state: State, v: Floats) -> tuple[Kept, Any]:
-    """Task: keep the scores Xv and report the Hessian-vector product XᵀAXv; reads X.
+    """Task: compute a Hessian-vector product and the scores Xv on one part of X; reads its rows.
 
-    A is the Hessian of the loss with respect to the scores.
+    The scores stay with the part; the product XᵀAXv is reported. A is the Hessian of the loss with
+    respect to the scores.
     """
     product, image = part.design.hess_vec(part.pair_loss, state, v)
     return (image,), product
 
 
 def hessian(part: PartKernels, state: State) -> tuple[Kept, Any]:
-    """Task: report the Hessian XᵀAX of the loss in w; reads X."""
+    """Task: report the Hessian of the loss in w for one part of X, whose rows are read."""
     return (), part.design.hessian(part.pair_loss, state)
 
 
 def hess_diag(part: PartKernels, state: State) -> tuple[Kept, Any]:
-    """Task: report the diagonal of the Hessian XᵀAX of the loss in w; reads X."""
+    """Task: report the diagonal of the Hessian in w for one part of X, whose rows are read."""
     return (), part.design.hess_diag(part.pair_loss, state)
 
 
 def add(part: PartKernels, a: Scores, b: Scores, step: float) -> tuple[Kept, Any]:
-    """Task: keep the score vector a + step · b."""
+    """Task: compute the vector a + step · b for one part of X, and keep it there."""
     return (part.design.space.add(a, step, b),), None
 
 
 def same(part: PartKernels, a: Scores) -> tuple[Kept, Any]:
-    """Task: keep the argument unchanged. Passing a PostponedSum to it adds up the sum."""
+    """Task: store the argument with the part of X; a PostponedSum is added up first."""
     return (a,), None
 
 
 def active_rows(part: PartKernels) -> tuple[Kept, Any]:
-    """Task: report the rows of X of documents in queries with pairs, and their indices."""
+    """Task: report one part's rows of X, and their indices, for documents in queries with pairs."""
     rows, active = part.design.active_rows()
     return (), (rows.copy(), active)
 
 
 class Survey(NamedTuple):
-    """Feature magnitudes of a part and a random sample of its documents."""
+    """The largest absolute value of each feature in one part of X, and a sample of the part."""
 
     magnitudes: Floats  # the largest absolute value of each feature
     pairs: PairSet  # the sampled pairs, compact
@@ -203,7 +208,7 @@ class Survey(NamedTuple):
 def survey(
     part: PartKernels, number: int, fraction: float, seed: int, among: int
 ) -> tuple[Kept, Survey]:
-    """Task: report the :class:`Survey` of a part: feature magnitudes and a sample; reads X.
+    """Task: report the largest value of each feature and a random sample of one part of X.
 
     `number` is the index of the part. The other parameters are as in :meth:`PairSet.sample`.
     """

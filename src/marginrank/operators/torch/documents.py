@@ -1,7 +1,8 @@
-"""Documents on a device: their queries, their order by score, and their windows.
+"""Documents on a PyTorch device, sorted by score, and the ranges of documents that form pairs.
 
-A pair (i, j) is *active* for a hinge term at θ if s_i < s_j + θ. The *window* of a document is the
-range of the sorted scores that has its active pairs.
+A pair (i, j), in which i is preferred, has a positive hinge term at θ if s_i < s_j + θ; it is then
+called *active*. The *window* of a document is the range of the sorted scores that has its active
+pairs.
 """
 
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from marginrank.operators.torch.fixed_point import Segments, exact_total
 
 
 class ScoreLoss(NamedTuple):
-    """The loss at one score vector, as tensors on the device: sums by query, and score gradient."""
+    """The loss on pairs and its score gradient at one score vector, as tensors on the device."""
 
     by_query: Tensor  # (n_queries, 3): loss, sizes of the terms of the loss and of its derivatives
     slopes: Tensor  # derivative with respect to each score
@@ -26,7 +27,7 @@ class ScoreLoss(NamedTuple):
 
     @classmethod
     def of(cls, by_query: Tensor, slopes: Tensor, state: Any) -> "ScoreLoss":
-        """Make a ScoreLoss, with totals that are exact sums over the rows of `by_query`."""
+        """Add up the losses of all queries exactly; return them with their tensors."""
         totals = [exact_total(column) for column in by_query.T]
         counts = torch.count_nonzero(by_query[:, 0]), torch.count_nonzero(slopes)
         return cls(by_query, slopes, state, torch.cat([*totals, *(one[None] for one in counts)]))
@@ -34,7 +35,7 @@ class ScoreLoss(NamedTuple):
 
 @dataclass(frozen=True)
 class DeviceDocuments:
-    """The documents of a pair set on a device: queries, query weights and margins."""
+    """Documents on a PyTorch device: their queries, query weights and margins."""
 
     queries: Segments
     longest: int  # number of documents of the longest query
@@ -44,7 +45,7 @@ class DeviceDocuments:
 
     @classmethod
     def of(cls, pairs: PairSet, has_pairs: Booleans, device: torch.device) -> "DeviceDocuments":
-        """Copy the queries, weights and margins of a pair set to a device.
+        """Copy the queries, query weights and margins of a pair set to a PyTorch device.
 
         `has_pairs` is a mask of the queries that have pairs.
         """
@@ -60,10 +61,10 @@ class DeviceDocuments:
         )
 
     def keys(self, scores: Tensor) -> Tensor:
-        """Return the sort keys of the documents: scores minus margins, centered in each query.
+        """Return the numbers to sort documents by: scores minus margins, centered in each query.
 
-        Centering does not change differences within a query, on which pairs depend. All keys of a
-        query are NaN if one score is not finite, and zero if the query has no pair of positive
+        Centering does not change differences within a query, on which pairs depend. All numbers of
+        a query are NaN if one score is not finite, and zero if the query has no pair of positive
         weight.
         """
         key = scores if self.margins is None else scores - self.margins
@@ -72,12 +73,12 @@ class DeviceDocuments:
         return torch.where(self.counting, key - self.queries.spread(middle), 0.0)
 
     def weighted(self, values: Tensor) -> Tensor:
-        """Return `values`, one per document, each multiplied by the weight of its query."""
+        """Multiply one value per document by the weight of its query."""
         return values * self.queries.spread(self.query_weight)
 
 
 class Order(NamedTuple):
-    """All documents sorted by query, then by ascending key; equal keys in document order."""
+    """The order of all documents by query, then by ascending score; ties in document order."""
 
     document: Tensor  # int64, the document at each position
     place: Tensor  # int32, the position of each document
@@ -85,9 +86,9 @@ class Order(NamedTuple):
 
 
 class Window(NamedTuple):
-    """The window of each document: two bounds of its partners in active pairs.
+    """For each document, where in the sorted scores its pairs with a positive hinge term are.
 
-    The bounds are positions in an :class:`Order`.
+    Two positions in an :class:`Order` bound the range.
     """
 
     end: Tensor  # preferred partners of the document are before this position
@@ -95,7 +96,7 @@ class Window(NamedTuple):
 
 
 def sort(documents: DeviceDocuments, key: Tensor) -> Order:
-    """Sort the documents by query, then by ascending key, with two stable sorts."""
+    """Sort the documents by query, then by ascending key (score minus margin)."""
     by_key = torch.argsort(key, stable=True)
     by_query = torch.argsort(documents.queries.segment.index_select(0, by_key), stable=True)
     document = by_key.index_select(0, by_query)
@@ -109,7 +110,11 @@ def inverse(permutation: Tensor) -> Tensor:
 
 
 def find_window(documents: DeviceDocuments, order: Order, theta: float) -> Window:
-    """Return the windows of all documents for a hinge term at θ: pairs with s_i < s_j + θ."""
+    """For each document, find the range of the sorted scores that has its active pairs.
+
+    A pair (i, j), in which i is preferred, is active if its hinge term at θ is positive: s_i < s_j
+    + θ.
+    """
     end = _first_not_below(documents, order, theta)
     # `begin` follows from `end`, not from a second comparison: both sides of a pair must agree
     # whether it is active, whatever the rounding.

@@ -1,4 +1,4 @@
-"""The matrix X on a device: dense and sparse products in float64.
+"""A feature matrix X on a PyTorch device: dense and sparse products in float64.
 
 The order of the sums depends only on X. float32 values are stored as float32; tiles of rows are
 converted to float64 when they are multiplied.
@@ -20,7 +20,7 @@ BLOCK_ROWS = 512  # rows per partial sum
 
 
 class DenseFeatures:
-    """A dense X on a device, as a float32 or float64 tensor."""
+    """A dense feature matrix on a PyTorch device, as a float32 or float64 tensor."""
 
     def __init__(self, X: Tensor) -> None:
         self.X = X
@@ -42,14 +42,14 @@ class DenseFeatures:
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def transpose_dot(self, z: Tensor) -> Tensor:
-        """Return Xᵀz; the sums over blocks of rows are added from first to last."""
+        """Return Xᵀz for a vector z with one entry per row; always added in the same order."""
         total = torch.zeros(self.shape[1], dtype=torch.float64, device=self.device)
         for rows in self._tiles():
             total = total + _sum_of_blocks(self._double(rows), z[rows])
         return total
 
     def dots(self, vs: Tensor) -> Tensor:
-        """Return Xv for each row v of `vs`; each tile is converted to float64 once."""
+        """Return Xv for each row v of `vs`; X is converted to float64 once, tile by tile."""
         # One product per vector: sums of a matrix product would depend on the number of vectors.
         parts = []
         for rows in self._tiles():
@@ -58,7 +58,7 @@ class DenseFeatures:
         return torch.cat(parts, dim=1)
 
     def transpose_dots(self, zs: Tensor) -> Tensor:
-        """Return Xᵀz for each row z of `zs`; each tile is converted to float64 once."""
+        """Return Xᵀz for each row z of `zs`; X is converted to float64 once, tile by tile."""
         totals = torch.zeros((len(zs), self.shape[1]), dtype=torch.float64, device=self.device)
         for rows in self._tiles():
             tile = self._double(rows)
@@ -73,10 +73,11 @@ class DenseFeatures:
         return DenseFeatures(self.X.index_select(1, chosen))
 
     def largest_squares(self, rows: Tensor | None, offsets: Integers, weight: Tensor) -> Tensor:
-        """Return, for each feature j, Σ_q weight_q · max x_ij² over the documents i of query q.
+        """Return one sum of squares per feature: the largest square per query, weighted and summed.
 
-        `rows` has the row of X of each document, None for all rows in order. Query q has the
-        documents from offsets[q] to offsets[q + 1] − 1.
+        For feature j it is Σ_q weight_q · max x_ij², where the maximum is over the documents i of
+        query q. `rows` has the row of X of each document, None for all rows in order. Query q has
+        the documents from offsets[q] to offsets[q + 1] − 1.
         """
         total = torch.zeros(self.shape[1], dtype=torch.float64, device=self.device)
         for first, last in _runs(offsets, TILE_ENTRIES // max(self.shape[1], 1)):
@@ -114,7 +115,7 @@ class _Lines:
         return cls(offsets, index.to(torch.int32), values, offsets.cpu().numpy())
 
     def dot(self, v: Tensor) -> Tensor:
-        """Return the inner product of each line with v."""
+        """Return the inner product of each row (CSR) or column (CSC) with v."""
         parts = []
         for first, last in _runs(self.bounds, TILE_ENTRIES):
             some = slice(int(self.bounds[first]), int(self.bounds[last]))
@@ -127,7 +128,7 @@ class _Lines:
 
 
 class SparseFeatures:
-    """A sparse X on a device, float32 or float64, stored both by rows and by columns."""
+    """A sparse feature matrix on a PyTorch device, stored both by rows and by columns."""
 
     def __init__(self, rows: _Lines, n_columns: int) -> None:
         self._rows = rows
@@ -140,7 +141,7 @@ class SparseFeatures:
 
     @classmethod
     def of(cls, X: Any, device: torch.device) -> "SparseFeatures":
-        """Copy a SciPy CSR matrix to a device."""
+        """Copy a SciPy CSR matrix to a PyTorch device."""
         offsets = torch.as_tensor(X.indptr.astype(np.int64), device=device)
         used = slice(int(X.indptr[-1]))  # the arrays may be longer
         index = torch.as_tensor(X.indices[used], device=device)
@@ -149,7 +150,7 @@ class SparseFeatures:
 
     @classmethod
     def of_tensor(cls, X: Tensor) -> "SparseFeatures":
-        """Return a tensor in CSR layout as SparseFeatures on its device."""
+        """Wrap a PyTorch tensor in CSR layout as a sparse feature matrix on the same device."""
         rows = _Lines.of(X.crow_indices().to(torch.int64), X.col_indices(), X.values())
         return cls(rows, X.shape[1])
 
@@ -196,9 +197,10 @@ class SparseFeatures:
         )
 
     def largest_squares(self, rows: Tensor | None, offsets: Integers, weight: Tensor) -> Tensor:
-        """Return an upper bound on what :meth:`DenseFeatures.largest_squares` returns.
+        """Return one sum of squares per feature: the sum of squares per query, weighted and summed.
 
-        The maximum of x_ij² over the documents of a query is replaced by the sum.
+        It is an upper bound on the same method of DenseFeatures, which takes the largest square of
+        a query instead of the sum.
         """
         by_document = torch.repeat_interleave(
             weight, torch.as_tensor(np.diff(offsets), device=self.device)
@@ -214,7 +216,7 @@ DeviceFeatures = DenseFeatures | SparseFeatures
 
 
 def by_row(values: Tensor, rows: Tensor | None, n_rows: int) -> Tensor:
-    """Reorder `values`, one per document, by row of X; rows without a document get zero.
+    """Reorder one value per document to one value per row of X; rows without a document get zero.
 
     `rows` has the row of each document; None if documents are in the order of the rows.
     """

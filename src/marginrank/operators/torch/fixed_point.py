@@ -1,4 +1,4 @@
-"""Exact sums of doubles: the numbers are converted to integers, which are added in any order.
+"""Exact sums of floats on a GPU: numbers are converted to integers, then added in any order.
 
 A GPU adds in any order, so prefix sums of doubles differ from run to run; sums of integers do not.
 A *segment* is a range of successive entries, for example the documents of a query. Its numbers are
@@ -18,9 +18,9 @@ MANTISSA_BITS, EXPONENT_BIAS = 52, 1023  # format of a double
 
 
 class Encoded(NamedTuple):
-    """Doubles stored as integers: each number is about its integer times the unit of its segment.
+    """Floats converted to integers: each float is about its integer times a unit.
 
-    Units are powers of two.
+    All numbers of a segment, such as a query, have the same unit, a power of two.
     """
 
     integers: Tensor  # int64
@@ -28,7 +28,7 @@ class Encoded(NamedTuple):
 
 
 class Segments:
-    """The division of the entries of a tensor into segments, with exact sums over each segment.
+    """The division of a tensor into segments (such as queries), with exact sums over each segment.
 
     Segment k has the entries from offsets[k] to offsets[k + 1] − 1 (int64); `segment` (int32) has
     the index of the segment of each entry.
@@ -46,24 +46,24 @@ class Segments:
         return cls(offsets, torch.repeat_interleave(numbers, offsets[1:] - offsets[:-1]))
 
     def spread(self, values: Tensor) -> Tensor:
-        """Return a tensor with one entry per entry of the segments: the value of its segment."""
+        """Repeat one value per segment for all entries of the segment."""
         return values.index_select(0, self.segment)
 
     def reduce(self, values: Tensor, how: str, initial: float | None = None) -> Tensor:
-        """Return the maximum or minimum of each segment, or NaN if the segment has NaN.
+        """Return the maximum or minimum of each segment of a tensor, NaN if the segment has NaN.
 
         `how` is "max" or "min". `initial` counts as one more entry of each segment.
         """
         return torch.segment_reduce(values, how, offsets=self.offsets, initial=initial, unsafe=True)
 
     def encode(self, values: Tensor) -> Encoded:
-        """Round numbers to integers whose sum over a segment cannot overflow."""
+        """Convert floats to integers, such that no sum over a segment of the tensor overflows."""
         scale, unit = self._scale(values)
         scaled = values * self.spread(scale)
         return Encoded(scaled.round_().to(torch.int64), unit)
 
     def encode_all_digits(self, values: Tensor) -> tuple[Encoded, Encoded]:
-        """Encode numbers twice: rounded to integers, and the rounding errors as finer integers."""
+        """Convert floats to two integers each: a rounded value, and the error in a finer unit."""
         scale, unit = self._scale(values)
         scaled = values * self.spread(scale)
         rounded = scaled.round()
@@ -75,7 +75,7 @@ class Segments:
         )
 
     def sum(self, values: Tensor) -> Tensor:
-        """Return the sum of `values` over each segment, correct except for the last digit."""
+        """Return the sum over each segment of the tensor, correct except for the last digit."""
         high, low = (
             _differences(encoded.integers, self.offsets) * encoded.unit
             for encoded in self.encode_all_digits(values)
@@ -83,7 +83,7 @@ class Segments:
         return high + low
 
     def _scale(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the factor for the numbers of each segment, a power of two, and its inverse."""
+        """Return one power of two per segment, to multiply its floats by, and its inverse."""
         # Two reductions touch less memory than computing |values| and reducing it.
         most, least = (self.reduce(values, how, initial=0.0) for how in ("max", "min"))
         largest = torch.maximum(most, -least)

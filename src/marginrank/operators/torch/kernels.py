@@ -1,9 +1,9 @@
-"""The loss and its derivatives with respect to scores, by PyTorch operations.
+"""The loss on pairs and its derivatives with respect to the scores, by PyTorch operations.
 
-There is a *plan* and a *kernel* for pairs from labels and for listed pairs each. A plan has the
-tensors that depend only on the pairs; a kernel evaluates one loss on them. The loss is a sum of
-hinge terms (*pieces*). The *partners* of a document are the documents that it forms active pairs
-with, that is, pairs with a positive hinge term.
+Pairs are implied by labels, or listed. For each of the two there is a *plan*, with tensors that
+depend only on the pairs, and a *kernel*, which evaluates one loss. The loss is a sum of hinge terms
+(*pieces*). The *partners* of a document are the documents with which it forms a pair that has a
+positive hinge term.
 """
 
 from collections.abc import Sequence
@@ -33,21 +33,21 @@ Factors = tuple[Tensor, Tensor]  # factors of pair weights: for the preferred si
 
 
 class LevelState(NamedTuple):
-    """Data for Hessian products at one score vector, made by :meth:`LevelKernel.evaluate`."""
+    """Data for Hessian products at one score vector, for pairs implied by labels."""
 
     ranges: list[Ranges]  # ranges of the quadratic pieces
     curvature: Tensor  # the diagonal of the Hessian
 
 
 class _Sides(NamedTuple):
-    """Two sums per document: over its preferred partners, and over its other partners."""
+    """Two sums per document: over pairs that do not prefer it, and over pairs that prefer it."""
 
     above: Tensor
     below: Tensor
 
 
 def require_native_kernels(asked: dict[str, bool]) -> None:
-    """Raise ParameterError if a parameter has a value that only the native kernels support.
+    """Raise ParameterError if a parameter has a value that only the C++ kernels support.
 
     `asked` maps the name of each parameter to whether it has such a value.
     """
@@ -59,7 +59,7 @@ def require_native_kernels(asked: dict[str, bool]) -> None:
 
 
 class LevelPlan:
-    """Tensors for pairs from labels that do not depend on scores or loss: computed once."""
+    """Tensors for pairs implied by labels that do not depend on scores or loss; computed once."""
 
     def __init__(self, pairs: LevelPairs, device: torch.device) -> None:
         self.documents = DeviceDocuments.of(pairs, pairs.queries.n_levels > 1, device)
@@ -84,7 +84,7 @@ class LevelPlan:
 
 
 class LevelKernel:
-    """Evaluates one loss, and its Hessian products, on the pairs of a :class:`LevelPlan`."""
+    """Evaluates one loss, and its Hessian products, on pairs that are implied by labels."""
 
     def __init__(self, plan: LevelPlan, loss: Loss) -> None:
         self.plan = plan
@@ -202,7 +202,7 @@ class _LossSums:
         self.sizes = [torch.zeros_like(key) for _ in range(2)]
 
     def add(self, piece: Piece, count: _Sides, of_keys: _Sides, factors: Factors | None) -> None:
-        """Add the sums over pairs of one hinge term, for one column of the factors of weights."""
+        """Add the sums over pairs of one hinge term, for one factor of the pair weights."""
         key, theta, a = self.key, piece.theta, piece.coefficient
         preferred, other = factors or (1.0, 1.0)
         pairs_lost, pairs_won = preferred * count.below, other * count.above
@@ -227,7 +227,7 @@ class _LossSums:
 
 
 class ListedState(NamedTuple):
-    """Data for Hessian products at one score vector, made by :meth:`ListedKernel.evaluate`."""
+    """Data for Hessian products at one score vector, for listed pairs."""
 
     curvature: Tensor  # weighted second derivative of the loss of each pair
 
@@ -263,13 +263,14 @@ class ListedPlan:
         return ListedKernel(self, loss)
 
     def difference(self, u: Tensor) -> Tensor:
-        """Return u_i − u_j for each pair (i, j)."""
+        """Return u_i − u_j for each pair (i, j), for a vector u with one entry per document."""
         return u.index_select(0, self.preferred) - u.index_select(0, self.other)
 
     def by_document(self, values: Tensor) -> Tensor:
-        """Return, for each document, the signed sum of `values` (one per pair) over its pairs.
+        """Add up one value per pair for each document, with a sign.
 
-        Pairs that prefer the document count positive, its other pairs negative.
+        The value of a pair counts positive for its preferred document and negative for the other
+        one.
         """
         signed = torch.cat([values, -values]).index_select(0, self._incidence)
         return torch.segment_reduce(
@@ -281,7 +282,7 @@ class ListedPlan:
 
 
 class _PairTerms(NamedTuple):
-    """Value and derivatives of one piece for each pair, with sizes that bound their rounding."""
+    """Value and derivatives of one hinge term for each pair, with bounds on rounding errors."""
 
     value: Tensor
     value_size: Tensor
@@ -316,7 +317,7 @@ def _logistic_terms(piece: Piece, x: Tensor, reach: Tensor) -> _PairTerms:
 
 
 class ListedKernel:
-    """Evaluates one loss, and its Hessian products, on the pairs of a :class:`ListedPlan`."""
+    """Evaluates one loss, and its Hessian products, on listed pairs."""
 
     def __init__(self, plan: ListedPlan, loss: Loss) -> None:
         self.plan = plan

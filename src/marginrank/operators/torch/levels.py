@@ -1,15 +1,15 @@
-"""Sums over the partners of each document, for pairs from labels, as differences of prefix sums.
+"""For pairs implied by labels: sums over the documents that each document forms pairs with.
 
-The partners of a document are the documents that it forms active pairs with: documents of a higher
-level before some position in the order of the scores, and documents of a lower level after another
-position. (A level is the rank of a label in its query.) For any number of levels this takes
-one *pass* per bit of a level (a wavelet partition). In the pass of a bit, documents whose levels
-agree in the higher bits are split by this bit, in the order of their scores. The two parts are
-*siblings*: every level of one is higher than every level of the other. So the partners of a
-document of the lower part are the first documents of the sibling, and the partners of a document of
-the higher part are the last. The lower part is stored backwards, so partners are always the first
-documents of the sibling: one range per document and pass, whose sum is a difference of two prefix
-sums. The start of a range depends only on level and query.
+The *partners* of a document are the documents with which it forms a pair that has a positive hinge
+term: documents of a higher level before some position in the order of the scores, and documents of
+a lower level after another position. (A level is the rank of a label in its query.) For any number
+of levels this takes one *pass* per bit of a level (a wavelet partition). In the pass of a bit,
+documents whose levels agree in the higher bits are split by this bit, in the order of their scores.
+The two parts are *siblings*: every level of one is higher than every level of the other. So the
+partners of a document of the lower part are the first documents of the sibling, and the partners of
+a document of the higher part are the last. The lower part is stored backwards, so partners are
+always the first documents of the sibling: one range per document and pass, whose sum is a
+difference of two prefix sums. The start of a range depends only on level and query.
 
 Pairs of adjacent levels take two passes, for the next higher level and for the next lower level.
 """
@@ -32,7 +32,10 @@ PASSES_AT_ONCE = 4  # passes with joint prefix sums, which take 8 bytes per docu
 
 @dataclass(frozen=True)
 class Leaves:
-    """All levels of all queries that have documents, called leaves, sorted by query and level."""
+    """All pairs (query, level) that have documents, called leaves, sorted by query and level.
+
+    A level is the rank of a label in its query.
+    """
 
     leaf: Tensor  # int32, index of the leaf of each document
     level: Tensor  # int32, the level of each leaf
@@ -73,7 +76,7 @@ class Leaves:
         return self.spread(self.level)
 
     def spread(self, values: Tensor) -> Tensor:
-        """Return a tensor with one entry per document: the value of its leaf (level of a query)."""
+        """Repeat one value per leaf (level of a query) for each document of the leaf."""
         return values.index_select(0, self.leaf)
 
     def documents_below(self, level: Tensor) -> Tensor:
@@ -86,7 +89,10 @@ class Leaves:
 
 
 class PassRanges(NamedTuple):
-    """One pass: the order of the documents, and the end of each document's range of partners."""
+    """One pass: the order of the documents, and where the range of each document's partners ends.
+
+    Passes and partners are defined in the docstring of the module.
+    """
 
     source: Tensor  # int32, the document at each position
     is_preferred: Tensor  # for each document, whether its pairs in this pass prefer it
@@ -94,21 +100,21 @@ class PassRanges(NamedTuple):
 
 
 class AllLevels:
-    """Passes for pairs of any two different levels: one pass per bit of a level."""
+    """Passes for pairs of any two levels (ranks of labels): one pass per bit of a level."""
 
     def __init__(self, leaves: Leaves) -> None:
         self.leaves = leaves
         self.bits = list(reversed(range(leaves.n_bits)))
 
     def starts(self, number: int) -> Tensor:
-        """Return, for each leaf (level of a query), where its documents' ranges of partners start.
+        """Return, for each level of each query, where its documents' ranges of partners start.
 
-        This is the start of the sibling in the pass with index `number`.
+        The start depends on the pass `number`: it is the start of the sibling in this pass.
         """
         return self._part(self.bits[number], sibling=True)
 
     def seeks_preferred(self, number: int) -> Tensor:
-        """Return a mask of the documents whose partners in a pass are preferred to them.
+        """Return a mask of the documents whose partners in one pass are preferred to them.
 
         These are the documents whose level has bit 0 in this pass.
         """
@@ -131,7 +137,7 @@ class AllLevels:
         return self.leaves.documents_below((part ^ 1 if sibling else part) << bit)
 
     def part_starts(self, bit: int) -> tuple[Tensor, Tensor]:
-        """Return, for each document, where the lower and the higher part of its node start."""
+        """Return, for each document, where the lower and the higher part of its documents start."""
         own = self.leaves.spread(self._part(bit, sibling=False))
         other = self.leaves.spread(self._part(bit, sibling=True))
         return torch.minimum(own, other), torch.maximum(own, other)
@@ -157,18 +163,18 @@ class _Split:
         return self._highs.index_select(0, place) - self._before
 
     def follow(self, place: Tensor) -> Tensor:
-        """Convert one position per document from before this split of the documents to after it."""
+        """Convert positions of documents from the order before this pass to the order after it."""
         highs = self._highs_in_front(place)
         return torch.where(self.is_high, self.high_start + highs, place - highs)
 
     def stop(self, window: Window) -> Tensor:
-        """Return, for each document, where its range of partners ends in its sibling."""
+        """Return, for each document, where its range of partners ends in this pass."""
         first_high = self.high_start + self._highs_in_front(window.end)
         lows_left_out = window.begin - self.low_start - self._highs_in_front(window.begin)
         return torch.where(self.is_high, self.high_start - lows_left_out, first_high)
 
     def source(self, place: Tensor) -> Tensor:
-        """Return the indices of the documents in the order that one pass stores them in.
+        """Return the indices of the documents in the order that this pass stores them in.
 
         The documents of lower parts are in reverse order.
         """
@@ -178,7 +184,10 @@ class _Split:
 
 
 class AdjacentLevels:
-    """Passes for pairs of adjacent levels: one for the next higher, one for the next lower."""
+    """Passes for pairs of adjacent levels: one for the next higher, one for the next lower level.
+
+    A level is the rank of a label in its query.
+    """
 
     def __init__(self, leaves: Leaves) -> None:
         self.leaves = leaves
@@ -217,7 +226,7 @@ Levels = AllLevels | AdjacentLevels
 
 @dataclass(frozen=True)
 class Ranges:
-    """Ranges of partners in several passes, whose values are joined to one array (a *run*).
+    """The ranges of partners of each document in several passes, joined to one array (a *run*).
 
     One prefix sum over the run serves all its passes.
     """
@@ -231,11 +240,11 @@ class Ranges:
     stops: list[Tensor]  # int32, one tensor per window: ends of the ranges by pass and document
 
     def prefix_sums(self, values: Tensor) -> Tensor:
-        """Return prefix sums of `values` over the run, up to a constant that differences cancel."""
+        """Return prefix sums over the joined passes, up to a constant that differences cancel."""
         return torch.cumsum(values.index_select(0, self.source), 0, dtype=values.dtype)
 
     def sums(self, prefix_sums: Tensor, window: int) -> Tensor:
-        """Return, for each document, the sum over all its partners in a window."""
+        """Return, for each document, the sum of `values` over all its partners in a window."""
         shape = len(self.numbers) + 1, self.levels.leaves.leaf.numel()
         parts = torch.empty(shape, dtype=prefix_sums.dtype, device=prefix_sums.device)
         torch.index_select(prefix_sums, 0, self.stops[window], out=parts[:-1].view(-1))
@@ -244,7 +253,10 @@ class Ranges:
         return parts.sum(0)
 
     def sums_by_side(self, prefix_sums: Tensor, window: int) -> tuple[Tensor, Tensor]:
-        """Return two sums per document: over its preferred and over its other partners."""
+        """Return two sums of `values` per document: over preferred partners, and over the others.
+
+        Partners are the other documents in pairs with a positive hinge term.
+        """
         n_passes = len(self.numbers)
         stopped = prefix_sums.index_select(0, self.stops[window]).view(n_passes, -1)
         started = prefix_sums.index_select(0, self.starts).view(n_passes, -1)
@@ -254,15 +266,15 @@ class Ranges:
         return above, parts.sum(0) - above
 
     def keep(self, windows: Sequence[int]) -> "Ranges":
-        """Return the same ranges for a subset of the windows, given by indices."""
+        """Return the same ranges for the windows with some indices; a hinge term has one window."""
         stops = [self.stops[window] for window in windows]
         return Ranges(self.levels, self.numbers, self.source, self.starts, stops)
 
 
 def gather(levels: Levels, passes: list[PassRanges], *, by_side: bool) -> list[Ranges]:
-    """Join passes to runs of up to PASSES_AT_ONCE passes.
+    """Join the passes over documents into runs of up to PASSES_AT_ONCE passes.
 
-    `by_side` if a document has one value for pairs that prefer it and another for other pairs.
+    Set `by_side` if a document has one value for pairs that prefer it and another for other pairs.
     """
     found = []
     n_documents = levels.leaves.leaf.numel()

@@ -1,4 +1,4 @@
-"""The matrix X, score vectors and losses as tensors on a PyTorch device."""
+"""The PyTorch backend: feature matrix, score vectors and losses as tensors on a device."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -49,7 +49,7 @@ COLUMNS_AT_ONCE = 16  # columns of a Hessian that one product with X computes
 
 
 class TorchSpace(ScoreSpace):
-    """Score vectors stored as float64 tensors on a device."""
+    """Vector operations on scores that are float64 tensors on a PyTorch device."""
 
     def __init__(self, n_documents: int, device: torch.device, total: Total = exact_total) -> None:
         self._n_documents = n_documents
@@ -79,12 +79,12 @@ class TorchSpace(ScoreSpace):
         return Scores(self.tensor(entries))
 
     def tensor(self, values: Any) -> Tensor:
-        """Copy an array or tensor to the device, unless it is there."""
+        """Copy an array or tensor to the PyTorch device, unless it is already there."""
         return torch.as_tensor(values, device=self._device)
 
 
 class TorchLoss(PairLoss):
-    """A loss summed over pairs as a function of the scores, evaluated on the device."""
+    """The sum of a loss over pairs as a function of the scores, computed on a PyTorch device."""
 
     space: TorchSpace
 
@@ -120,13 +120,13 @@ class TorchLoss(PairLoss):
         return self._pairs.hess_vec(there.state, u)
 
     def evaluation(self, scores: Tensor, found: ScoreLoss, gradient: Tensor | None) -> Evaluation:
-        """Convert a loss on the device to an Evaluation, with one copy of all sums to the host."""
+        """Convert a loss on the device to an Evaluation; all sums are copied together."""
         totals = found.totals
         values = _to_host(totals if gradient is None else torch.cat([totals, gradient]))
         return self.from_host(scores, found, values)
 
     def from_host(self, scores: Tensor, found: ScoreLoss, values: Floats) -> Evaluation:
-        """Convert a loss on the device to an Evaluation, with sums that are on the host already.
+        """Convert a loss on the device to an Evaluation, with sums already copied to the host.
 
         `values` are the totals of the loss, then the gradient, if there is one.
         """
@@ -141,7 +141,7 @@ class TorchLoss(PairLoss):
 
 
 class AtScores:
-    """The State of this backend: scores, and data for Hessian products.
+    """Scores, and data for Hessian products computed from them; only the scores are pickled.
 
     Only the scores are pickled; the other data are recomputed from them.
     """
@@ -165,7 +165,7 @@ def _to_host(values: Tensor) -> Floats:
 
 @dataclass(frozen=True)
 class TorchMatrix(Matrix):
-    """The matrix X, or some of its columns, on a device, together with X on the host."""
+    """A feature matrix, or some of its columns, on a PyTorch device and in host memory."""
 
     features: DeviceFeatures
     host: NativeMatrix
@@ -179,7 +179,7 @@ class TorchMatrix(Matrix):
         tensor: Tensor | None = None,
         has_triton: bool | None = None,
     ) -> "TorchMatrix":
-        """Copy the features X of `data` to a device, unless `tensor` is X on that device.
+        """Copy the feature matrix of `data` to a PyTorch device, unless `tensor` is that copy.
 
         Triton kernels are used if Triton is installed and the device is a GPU; `has_triton`
         overrides this.
@@ -224,7 +224,7 @@ class TorchMatrix(Matrix):
 
 
 class TorchDesign(Design):
-    """The matrix X on the device with one row per document of a pair set."""
+    """A feature matrix on a PyTorch device with one row per document of a pair set."""
 
     matrix: TorchMatrix
     pairs: PairSet
@@ -260,7 +260,7 @@ class TorchDesign(Design):
         return _to_host(product), Scores(scores)
 
     def product(self, loss: TorchLoss, state: State, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the Hessian-vector product XᵀAXv and the scores Xv as tensors."""
+        """Return a Hessian-vector product for v, and the scores Xv, as tensors."""
         scores = self._dot(v)
         return self._transpose_dot(loss.curved(state, scores)), scores
 
@@ -304,11 +304,14 @@ class TorchDesign(Design):
         return self._features.transpose_dot(by_row(z, self._rows, self._features.shape[0]))
 
     def dots(self, vs: Sequence[Floats]) -> Tensor:
-        """Return a tensor with one row per vector v in `vs`: the scores Xv of the documents."""
+        """Return a tensor with one row of scores Xv per vector v in `vs`."""
         return self._by_document(self._features.dots(self.space.tensor(np.stack(vs))))
 
     def transpose_dots(self, zs: Sequence[Tensor]) -> Tensor:
-        """Return a tensor with one row Xᵀz per vector z in `zs`; z has one entry per document."""
+        """Return a tensor with one row Xᵀz per vector z in `zs`.
+
+        z has one entry per document.
+        """
         together = by_row(torch.stack(list(zs)), self._rows, self._features.shape[0])
         return self._features.transpose_dots(together)
 
@@ -320,7 +323,7 @@ class TorchDesign(Design):
 
 
 class TorchSharedSweeps(SharedSweeps):
-    """Products with X for several problems at once, by products with several vectors.
+    """Products with X for several problems at once on a PyTorch device, such as folds.
 
     The problems have the same documents. The result of each problem does not depend on the others.
     """
@@ -360,7 +363,7 @@ class TorchSharedSweeps(SharedSweeps):
 
 
 def features_of(tensor: torch.Tensor, has_triton: bool | None = None) -> DeviceFeatures:
-    """Wrap a dense or CSR tensor as the features of a TorchMatrix, on the device of the tensor.
+    """Wrap a dense or CSR tensor as a feature matrix on the device of the tensor.
 
     float32 and float64 values are not copied; other values are converted to float64.
     """
@@ -386,7 +389,7 @@ def _dense(X: Any, device: torch.device) -> torch.Tensor:
 
 
 def bytes_needed(data: RankingData, *, has_features: bool = False) -> int:
-    """Estimate the bytes of device memory of a fit; X is included unless `has_features`."""
+    """Estimate the device memory of a fit in bytes; X is included unless `has_features`."""
     X = data.X
     n_bits = (int(np.max(data.queries.n_levels, initial=1)) - 1).bit_length()
     of_document = POINTS * (BIT_BYTES * n_bits + DOCUMENT_BYTES) + EVALUATION_BYTES

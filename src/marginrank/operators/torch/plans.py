@@ -1,4 +1,4 @@
-"""Plans: tensors of a pair set that are computed once, for Triton kernels or PyTorch operations."""
+"""Tensors of a pair set that are computed once, for Triton kernels or PyTorch operations."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ Total = Callable[[Tensor], Tensor]  # returns the sum of all entries, as a tenso
 
 
 class PairKernel(Protocol):
-    """Interface of objects that evaluate one loss, and its Hessian products, on a pair set."""
+    """Interface of objects that evaluate a loss and its Hessian products on a set of pairs."""
 
     def evaluate(self, scores: Tensor) -> ScoreLoss: ...
 
@@ -29,19 +29,19 @@ class PairKernel(Protocol):
 
 
 class PairPlan(Protocol):
-    """Interface of the tensors of a pair set that do not depend on scores or loss."""
+    """Interface of tensors that depend on the pairs only, not on scores or loss; computed once."""
 
     def kernel(self, loss: Loss) -> PairKernel: ...
 
 
 def runs_triton(device: torch.device) -> bool:
-    """Whether Triton is installed and can compile for the device."""
+    """Return True if Triton is installed and can compile for the device."""
     return device.type == "cuda" and find_spec("triton") is not None
 
 
 @dataclass
 class Plans:
-    """A cache of the plans of the last PLANS pair sets."""
+    """A cache of the tensors that depend on pairs only, for the last PLANS pair sets."""
 
     device: torch.device
     has_triton: bool

@@ -1,9 +1,9 @@
-"""Triton kernels for products with a dense X: X is read once per product, sums are in float64.
+"""Triton kernels for products with a dense feature matrix X: X is read once per product.
 
-PyTorch has no product of a float32 matrix and a float64 vector, and converting tiles to float64
-first costs five times the memory traffic. Several vectors are multiplied in one launch: programs
-with the same rows are neighbors, so they find the rows in the cache. The order of sums depends only
-on the shape of X.
+Sums are in float64. PyTorch has no product of a float32 matrix and a float64 vector, and converting
+tiles to float64 first costs five times the memory traffic. Several vectors are multiplied in one
+launch: programs with the same rows are neighbors, so they find the rows in the cache. The order of
+sums depends only on the shape of X.
 """
 
 import torch
@@ -69,7 +69,7 @@ def _add_blocks(sums, totals, n_blocks, n_columns, SUMS: tl.constexpr, COLUMNS: 
 
 
 class TritonFeatures(DenseFeatures):
-    """A dense X on a GPU, as a contiguous float32 or float64 tensor, for Triton kernels."""
+    """A dense feature matrix on a GPU, multiplied by Triton kernels; float32 or float64."""
 
     def dot(self, v: Tensor) -> Tensor:
         return self.dots(v[None])[0]

@@ -299,14 +299,14 @@ def _product_sums(  # type: ignore[no-untyped-def]
 
 
 class FusedState(NamedTuple):
-    """Data for Hessian products at one score vector, made by :meth:`FusedKernel.evaluate`."""
+    """Data for Hessian products at one score vector, for the Triton kernels."""
 
     keys: Tensor
     curvature: Tensor  # the diagonal of the Hessian
 
 
 class FusedPlan:
-    """Tensors for pairs from labels that do not depend on scores or loss: computed once."""
+    """Tensors for Triton kernels that depend only on the pairs, which are implied by labels."""
 
     def __init__(self, pairs: LevelPairs, device: torch.device) -> None:
         offsets = pairs.documents.offsets
@@ -329,7 +329,7 @@ class FusedPlan:
 
     @staticmethod
     def suits(pairs: LevelPairs) -> bool:
-        """Whether queries are short enough to compare all their documents with each other."""
+        """Return True if queries are short enough to compare all of their documents."""
         sizes = pairs.documents.sizes.astype(np.float64)
         return float(sizes @ sizes) <= MOST_COMPARISONS * max(float(sizes.sum()), 1.0)
 
@@ -344,7 +344,7 @@ def _on(values: Any, device: torch.device) -> Tensor | None:
 
 
 class FusedKernel:
-    """Evaluates one loss, and its Hessian products, on the pairs of a :class:`FusedPlan`."""
+    """Evaluates a loss and its Hessian products by Triton kernels, on pairs implied by labels."""
 
     def __init__(self, plan: FusedPlan, loss: Loss) -> None:
         self.plan = plan

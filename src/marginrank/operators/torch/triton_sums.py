@@ -1,4 +1,7 @@
-"""Triton kernels for exact sums of doubles: see :mod:`~marginrank.operators.torch.fixed_point`."""
+"""Triton kernels for exact sums of floats, which do not depend on the order of addition.
+
+See :mod:`~marginrank.operators.torch.fixed_point`.
+"""
 
 import torch
 import triton
@@ -14,19 +17,19 @@ EXACT = {"enable_fp_fusion": False}  # products are rounded before they are adde
 
 @triton.jit
 def exponent(x):  # type: ignore[no-untyped-def]
-    """Return the exponent of numbers x ≥ 0, as frexp does; −1022 for zero."""
+    """Return the binary exponent of numbers x ≥ 0, as frexp does; −1022 for zero."""
     return ((x.to(tl.int64, bitcast=True) >> 52) & 2047) - 1022
 
 
 @triton.jit
 def power_of_two(number):  # type: ignore[no-untyped-def]
-    """Return 2 to the power of an integer, by setting the bits of the double."""
+    """Return 2 to the power of an integer, by setting the bits of the float."""
     return ((number + 1023) << 52).to(tl.float64, bitcast=True)
 
 
 @triton.jit
 def rounded(x):  # type: ignore[no-untyped-def]
-    """Round doubles to the nearest integer, ties to even; the result is a double."""
+    """Round floats to the nearest integer, ties to even; the result is a float."""
     size = tl.abs(x)
     near = (size + 4503599627370496.0) - 4503599627370496.0
     near = tl.where(size < 4503599627370496.0, near, size)
@@ -35,9 +38,9 @@ def rounded(x):  # type: ignore[no-untyped-def]
 
 @triton.jit  # type: ignore[untyped-decorator]
 def largest(values, factors, origin, begin, end, HAS_FACTORS: tl.constexpr, TILE: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Return the maximum of |factor · (value − origin)| over the entries from begin to end − 1.
+    """Return the maximum of |factor · (value − origin)| over the entries from `begin` to `end` − 1.
 
-    The result is NaN if a value is not finite. `factors` counts only if HAS_FACTORS.
+    The result is NaN if a value is not finite. Without HAS_FACTORS, all factors are one.
     """
     size, poison = tl.zeros((TILE,), tl.float64), tl.zeros((TILE,), tl.float64)
     for first in range(begin, end, TILE):
@@ -123,9 +126,10 @@ def _table_totals(table, n_rows, n_columns, totals, ROWS: tl.constexpr):  # type
 
 
 def segment_sums(columns: Tensor, slopes: Tensor, offsets: Tensor, weight: Tensor) -> Tensor:
-    """Return a table with one row per segment: weighted sums of three columns, and a count.
+    """Return sums over each segment (such as a query): three weighted column sums, and a count.
 
-    The count is the number of non-zero `slopes`. `weight` has one factor per segment.
+    The result has one row per segment. The count is the number of non-zero `slopes`. `weight` has
+    one factor per segment.
     """
     table = torch.empty((weight.numel(), 4), dtype=torch.float64, device=columns.device)
     _segment_sums[(weight.numel(),)](
@@ -135,7 +139,7 @@ def segment_sums(columns: Tensor, slopes: Tensor, offsets: Tensor, weight: Tenso
 
 
 def table_totals(table: Tensor) -> Tensor:
-    """Sum the rows of the table of :func:`segment_sums` to the fields of LossSums."""
+    """Add up a table with the loss of each query to the total loss and its rounding bounds."""
     totals = torch.empty(N_SUMS, dtype=torch.float64, device=table.device)
     n_rows, n_columns = table.shape
     _table_totals[(n_columns,)](table, n_rows, n_columns, totals, ROWS=ROWS, **EXACT)
