@@ -1,5 +1,6 @@
-"""Exports of models to search engines, databases and programs.
+"""Export of models to search engines, databases and programming languages.
 
-``registry.py`` lists the *targets*: the systems that can run an exported model. A target's function
-in ``targets/`` writes the files; ``engines.py`` runs them, so every export can be verified.
+A *target* is a system that can run an exported model; ``registry.py`` lists them. For each target,
+a function in ``targets/`` writes the files, and a function in ``engines.py`` scores documents with
+them, to verify the export.
 """

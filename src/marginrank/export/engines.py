@@ -1,7 +1,8 @@
-"""Functions that score documents with exported files, one per target.
+"""Functions that score documents with exported models, to verify the exports; one per target.
 
-Each runs an *engine*, a program that reads the files. If the engine cannot be installed here, the
-function is a *reference*: an implementation of the engine's documented arithmetic.
+Most run the *engine*, the program that the export is for. For a search engine that cannot run in
+this process, the function is a *reference*: it parses the exported files and follows the engine's
+documented arithmetic.
 """
 
 import ctypes
@@ -28,7 +29,7 @@ from marginrank.export.text import FLOAT64_ACCURACY
 
 Files = dict[str, bytes]
 
-# Tolerance for PyPMML, which computes slope · x + constant: inexact in narrow bins.
+# Tolerance for PyPMML, which computes slope · x + constant: inexact if knots are close.
 PYPMML_ACCURACY = 1e-11
 ROWS = 1_000  # documents per batch, because memory is documents × landmarks
 TABLE = "documents"
@@ -68,7 +69,7 @@ fs.writeSync(1, new Uint8Array(scores.buffer));
 
 @dataclass(frozen=True)
 class EngineDocuments:
-    """Documents to score with an engine: a feature matrix and the feature names."""
+    """Documents to score with an exported model: a feature matrix and the feature names."""
 
     X: Floats  # documents × features, NaN where a feature is missing
     names: tuple[str, ...]  # names of the features
@@ -79,7 +80,7 @@ class EngineDocuments:
         return {name: place for place, name in enumerate(self.names)}
 
     def column(self, name: str) -> Floats:
-        """Return the values of a feature, 0 where it is missing."""
+        """Return the column of X with this feature name, with 0 for missing values."""
         values = self.X[:, self.places[name]]
         return np.where(np.isnan(values), 0.0, values)
 
@@ -90,19 +91,20 @@ class EngineDocuments:
 
 @dataclass(frozen=True)
 class EngineRun:
-    """Scores of an export, and the engine that computed them."""
+    """Scores that an engine computed with an exported model, and their expected accuracy."""
 
     engine: str  # name and version of the engine, or name of the reference
     scores: Floats
     is_reference: bool = False  # whether a reference implementation replaced the engine
     accuracy: float = FLOAT64_ACCURACY  # relative difference from predict due to rounding
     target: Target | None = None
-    # Largest Σ |term| of a score, if known: bounds the error by cancellation.
+    # The largest sum of the absolute terms of a score, if known. Rounding errors are relative to
+    # it, not to the score, if positive and negative terms cancel.
     largest_sum: float = 0.0
 
 
 def c(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Compile the exported C function and return its scores."""
+    """Compile the exported C function; return its scores."""
     compiler = _find("cc", "a C compiler")
     (name,) = re.findall(r"^double (\w+)_score\(", files[""].decode(), re.MULTILINE)
     with tempfile.TemporaryDirectory() as folder:
@@ -187,12 +189,12 @@ def duckdb(files: Files, documents: EngineDocuments) -> EngineRun:
 
 
 def postgresql(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Run the statement for PostgreSQL in DuckDB, which supports the SQL that exports use."""
+    """Run an SQL statement exported for PostgreSQL in DuckDB instead; return its scores."""
     return _in_duckdb(files[""].decode(), documents, instead_of="PostgreSQL")
 
 
 def dialect(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Run the statement for another SQL dialect in DuckDB, translated by sqlglot."""
+    """Translate SQL exported for another dialect to DuckDB with sqlglot, and return its scores."""
     sqlglot = require("sqlglot", "sql")
     written_for = files["dialect"].decode()
     tree = sqlglot.parse_one(files[""].decode(), read=written_for)
@@ -223,7 +225,7 @@ def _last_column(rows: list[Any]) -> Floats:
 
 
 def onnx(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Run the ONNX graph in onnxruntime, in the graph's precision, and return its scores."""
+    """Run the exported ONNX graph in onnxruntime, in the graph's precision; return its scores."""
     runtime = require("onnxruntime", "verify")
     session = runtime.InferenceSession(files[""], providers=["CPUExecutionProvider"])
     (given,) = session.get_inputs()
@@ -234,7 +236,7 @@ def onnx(files: Files, documents: EngineDocuments) -> EngineRun:
 
 
 def pmml(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Run the PMML document in PyPMML, which needs Java, and return its scores."""
+    """Run the exported PMML document in PyPMML, which needs Java; return its scores."""
     _find("java", "Java")
     pypmml = require("pypmml", "verify")
     with tempfile.TemporaryDirectory() as folder:
@@ -251,7 +253,7 @@ def pmml(files: Files, documents: EngineDocuments) -> EngineRun:
 
 
 def fastrank(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Run the model in fastrank and return its scores."""
+    """Run the exported model in fastrank and return its scores."""
     library = require("fastrank", "verify")
     model = library.CModel.from_dict(json.loads(files[""]))
     # Column k of the matrix is feature k in LETOR text, where features are numbered from 1.
@@ -263,7 +265,10 @@ def fastrank(files: Files, documents: EngineDocuments) -> EngineRun:
 
 
 def ltr_plugin(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Return scores computed as by the LTR plugins: float32, in the order of the feature set."""
+    """Return scores computed like the LTR plugins of Elasticsearch and OpenSearch, in float32.
+
+    Terms are added in the order of the exported feature set, which matters for rounding.
+    """
     model = json.loads(files[""])["model"]["model"]
     features = json.loads(files["features"])["featureset"]["features"]
     normalizers = model.get("feature_normalizers", {})
@@ -273,7 +278,10 @@ def ltr_plugin(files: Files, documents: EngineDocuments) -> EngineRun:
 
 
 def solr(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Return scores computed as by Solr's LinearModel: float32, in the order of the model."""
+    """Return scores computed like Solr's LinearModel, in float32.
+
+    Terms are added in the order of the exported model, which matters for rounding.
+    """
     model = json.loads(files[""])
     features = model["features"]
     means = {f["name"]: float(f["norm"]["params"]["avg"]) for f in features if "norm" in f}
@@ -293,7 +301,7 @@ def _in_float32(
 
 
 def vespa(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Return scores computed as by Vespa's rank expressions: float64."""
+    """Return scores computed like the exported rank expression of Vespa, in float64."""
     renamed = json.loads(files.get("names.json", b"{}"))
     features = {f"attribute({renamed.get(name, name)})": name for name in documents.names}
     features |= {name: name for name in documents.names}  # rank features
@@ -306,7 +314,7 @@ def vespa(files: Files, documents: EngineDocuments) -> EngineRun:
 
 
 def lucene(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Return scores computed as by Lucene's expressions: float64."""
+    """Return scores computed like the exported Lucene expression, in float64."""
     found = LUCENE_TERM.findall(files[""].decode())
     names = [re.sub(r"\\(.)", r"\1", field, flags=re.DOTALL) for _, field in found]
     values = [documents.column(name) if name else 1.0 for name in names]
@@ -315,7 +323,7 @@ def lucene(files: Files, documents: EngineDocuments) -> EngineRun:
 
 
 def ranklib(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Return scores computed as by RankLib: features in float32, sums in float64."""
+    """Return scores computed like RankLib, with features in float32 and sums in float64."""
     X = documents.filled().astype(np.float32).astype(np.float64)
     entries = re.findall(rf"(?<!\S)(\d+):{NUMBER}", files[""].decode())
     return _in_float64("RankLib", [(X[:, int(k) - 1], weight) for k, weight in entries], documents)

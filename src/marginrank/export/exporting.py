@@ -1,4 +1,4 @@
-"""Export a model: create the files that a target reads, and write them."""
+"""Export of a model: create and write the files for a *target*, the system that runs the model."""
 
 import os
 from pathlib import Path
@@ -14,7 +14,8 @@ from marginrank.export.sums import Model, check_numbers, sum_over
 from marginrank.export.text import LARGEST_FLOAT32
 from marginrank.models import AdditiveModel, KernelModel, LinearModel
 
-Files = dict[str, bytes]  # contents by part; the part is in the file name, "" is the main file
+# Contents of an export's files. The key "" is the main file; others become a part of its name.
+Files = dict[str, bytes]
 
 KINDS = {"linear": LinearModel, "additive": AdditiveModel, "kernel": KernelModel}
 FEWER = {
@@ -32,7 +33,7 @@ def export_files(
     names: Names | None = None,
     offset: float = 0.0,
 ) -> Files:
-    """Return the contents of the files that a target needs to score with a model.
+    """Return the contents of the files with which a target (such as "onnx") runs a model.
 
     Parameters
     ----------
@@ -107,7 +108,7 @@ def export_files(
 
 
 def check_taken(model: Model, to: str) -> str:
-    """Return the kind of a model, a key of KINDS; raise ValueError if the target lacks it."""
+    """Return the kind of a model, such as "linear"; raise ValueError if the target lacks it."""
     kind = next(name for name, cls in KINDS.items() if isinstance(model, cls))
     if kind in find_target(to)[0].takes:
         return kind
@@ -117,12 +118,12 @@ def check_taken(model: Model, to: str) -> str:
 
 
 def counts_in(model: Model) -> dict[str, int]:
-    """Return the numbers of nonzero terms of a model, by kind: weights, curves, landmarks, …."""
+    """Count the nonzero terms of a model by kind, as in {"weights": 12} or {"curves": 5, …}."""
     return sum_over(model, names_of(model, None)).counts
 
 
 def write_files(path: str | os.PathLike[str], files: Files) -> list[str]:
-    """Write the files of an export, the main one to `path`, and return all paths."""
+    """Write the files of an export, the main file to `path`, and return all paths."""
     paths = paths_of(path, files)
     for place, content in zip(paths, files.values(), strict=True):
         with atomic_write(place) as file:
@@ -131,9 +132,10 @@ def write_files(path: str | os.PathLike[str], files: Files) -> list[str]:
 
 
 def paths_of(path: str | os.PathLike[str], parts: list[str] | Files) -> list[str]:
-    """Return the paths of an export's files, such as model.json and model.features.json.
+    """Return the paths of an export's files, given the main path and the keys of the files.
 
-    A part with an ending, such as "names.json", keeps it.
+    For the path model.json, the key "features" becomes model.features.json. A key with an ending of
+    its own keeps it: for model.sd, "names.json" becomes model.names.json.
     """
     main = Path(path)
     named = (part if "." in part else part + main.suffix for part in parts)
@@ -144,12 +146,12 @@ def paths_of(path: str | os.PathLike[str], parts: list[str] | Files) -> list[str
 
 
 def name_for(path: str | os.PathLike[str]) -> str:
-    """Return the default name of an exported model, derived from the file name."""
+    """Return the default name of an exported model: the file name as an identifier."""
     return identifier(Path(path).stem)
 
 
 def offset_above_zero(scores: Floats) -> float:
-    """Return an offset that makes scores positive, for engines that reject negative ones."""
+    """Return a constant that makes all scores positive, for engines that reject negative scores."""
     if not scores.size:
         return 0.0
     # New documents may score lower: leave room below the lowest score, as much as the range.

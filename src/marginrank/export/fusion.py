@@ -1,7 +1,8 @@
-"""Exports of fusion models: the settings with which search engines fuse their own results.
+"""Export of fusion models (hybrid search): settings with which search engines combine searches.
 
-Each target supports some normalizers, listed in ``registry.py``. The normalizers are defined in
-``marginrank.data.score_normalization``.
+A fusion model adds the weighted, normalized scores of several searches, its *signals*.
+``registry.py`` lists which normalizers a search engine supports;
+``marginrank.data.score_normalization`` defines them.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from marginrank.models import FusionModel
 
 
 class WeightedSignals(NamedTuple):
-    """A fusion model with the names of its signals in the target."""
+    """A fusion model to export; `signals` are the names of the searches in the search engine."""
 
     name: str  # name of the model: letters, digits and _
     signals: tuple[str, ...]
@@ -31,7 +32,7 @@ class WeightedSignals(NamedTuple):
 def fusion_files(
     model: FusionModel, to: str, *, name: str = "marginrank", names: Names | None = None
 ) -> Files:
-    """Return the contents of the files that make a search engine fuse results like a model.
+    """Return the contents of files that make a search engine combine searches like a fusion model.
 
     Parameters
     ----------
@@ -87,7 +88,7 @@ def fusion_files(
 
 
 def _check_runs(model: FusionModel, to: str, target: FusionTarget) -> None:
-    """Raise ValueError if a target cannot compute the scores of a model."""
+    """Raise ValueError if a search engine cannot compute the scores of a fusion model."""
     if model.query_features:
         raise ValueError(
             f"the weights depend on the query feature {model.query_features[0].name!r}, which {to} "

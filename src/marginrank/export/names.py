@@ -1,7 +1,7 @@
-"""Names of features: checks and quoting.
+"""Validation and quoting of feature names in exported code.
 
 Names come from users' files and are untrusted. A name is never written in a comment. It is turned
-into an identifier, or written inside quotes with every character escaped that could end them.
+into an identifier, or written in quotes, with every character escaped that could end the quotes.
 """
 
 import json
@@ -25,15 +25,18 @@ Names = Sequence[str] | Mapping[str, str]
 
 
 def names_of(model: LinearModel | AdditiveModel | KernelModel, names: Names | None) -> list[str]:
-    """Return the feature names of an export; the default is f1, f2, ….
+    """Return the feature names for an export of a model; a feature without a name is called f1, ….
 
-    `names` are one name per feature, or new names for some features.
+    `names` is a list of all names, or a dict from some names of the model to new names.
     """
     return renamed(names_of_all(model.feature_names, model.n_features), names)
 
 
 def renamed(own: list[str], names: Names | None, what: str = "feature") -> list[str]:
-    """Apply new names, given as a list or a dict, to the model's names `own`."""
+    """Return new feature names for a model with the names `own`.
+
+    `names` is a list of all names, or a dict from some old names to new names.
+    """
     if names is None:
         return own
     given = names.values() if isinstance(names, Mapping) else names
@@ -55,7 +58,7 @@ def renamed(own: list[str], names: Names | None, what: str = "feature") -> list[
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Raise ParameterError if a name is empty, appears twice or cannot be written."""
+    """Raise ParameterError if a feature name is empty, occurs twice, or is not valid Unicode."""
     names = list(names)
     check_not_found(names, NOT_TEXT, "it contains NUL or a lone surrogate")
     check_not_found(names, re.compile(r"\A\Z"), "it is empty")
@@ -65,7 +68,10 @@ def check_names(names: Iterable[str]) -> None:
 def check_distinct(
     names: Sequence[str], key: Callable[[str], str] = str, system: str = "the target"
 ) -> None:
-    """Raise ParameterError if two names have the same `key`: a system would confuse them."""
+    """Raise ParameterError if two feature names have the same `key`, such as their lower case.
+
+    `system` is the target, which cannot distinguish such names.
+    """
     seen: dict[str, str] = {}
     for name in names:
         other = seen.get(key(name))
@@ -80,21 +86,24 @@ def check_distinct(
 
 
 def check_not_found(names: Iterable[str], pattern: re.Pattern[str], why: str) -> None:
-    """Raise ParameterError with reason `why` if a pattern matches anywhere in a name."""
+    """Raise ParameterError, with the reason `why`, if `pattern` occurs in a feature name."""
     for name in names:
         if pattern.search(name):
             raise _unfit(name, why)
 
 
 def check_no_reordering(names: Iterable[str]) -> None:
-    """Raise ParameterError if a name has Unicode controls that reorder the displayed code."""
+    """Raise ParameterError if a feature name has Unicode controls that change the text direction.
+
+    Code with such a name would be displayed in another order than it runs.
+    """
     check_not_found(
         names, REORDERING, "it contains a character that reverses the order of displayed text"
     )
 
 
 def check_longest(names: Iterable[str], n_bytes: int, system: str) -> None:
-    """Raise ParameterError if a name has more than `n_bytes`, which a system would truncate."""
+    """Raise ParameterError if a feature name is longer than `n_bytes`, the limit of `system`."""
     for name in names:
         if len(name.encode()) > n_bytes:
             raise _unfit(name, f"names in {system} have at most {n_bytes} bytes")
@@ -109,12 +118,12 @@ def _unfit(name: str, why: str) -> ParameterError:
 
 
 def shown(name: str) -> str:
-    """Return a name quoted in ASCII for a message, truncated if it is long."""
+    """Return a feature name for a message: in quotes, in ASCII, and truncated if it is long."""
     return ascii(name if len(name) <= 40 else name[:40] + "...")
 
 
 def identifier(text: str) -> str:
-    """Return a text turned into an identifier of letters, digits and underscores.
+    """Turn a text into an identifier of letters, digits and underscores.
 
     Examples
     --------
@@ -126,7 +135,7 @@ def identifier(text: str) -> str:
 
 
 def identifiers(names: Sequence[str]) -> list[str]:
-    """Return one distinct identifier per name; a name that is an identifier is kept."""
+    """Turn feature names into distinct identifiers; names that are identifiers are kept."""
     own = {name for name in names if IDENTIFIER.fullmatch(name)}
     folded = {name.casefold() for name in own}
     found = []
@@ -138,7 +147,10 @@ def identifiers(names: Sequence[str]) -> list[str]:
 
 
 def unused(name: str, folded: Collection[str]) -> str:
-    """Return `name`, with a number appended if it is among the case-folded names in use."""
+    """Return `name`, with a number appended if it is in use already, ignoring case.
+
+    `folded` are the names in use, case-folded.
+    """
     candidate, number = name, 1
     while candidate.casefold() in folded:
         number += 1
@@ -147,7 +159,7 @@ def unused(name: str, folded: Collection[str]) -> str:
 
 
 def sql_quoted(name: str) -> str:
-    """Return a name as a quoted identifier of standard SQL."""
+    """Return a feature name as a quoted identifier of standard SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -182,7 +194,7 @@ def java_quoted(text: str) -> str:
 
 
 def _escaped(code: int, special: str) -> str:
-    """Return a character for a C or Java string, escaped if needed."""
+    """Return a character for a string literal of C or Java, escaped if needed."""
     if chr(code) in special:
         return "\\" + chr(code)
     return chr(code) if 0x20 <= code < 0x7F else f"\\{code:03o}"

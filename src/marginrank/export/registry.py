@@ -1,4 +1,7 @@
-"""The export targets. A target's modules are imported when it is first used."""
+"""The export targets: systems that can run an exported model, with what each of them supports.
+
+The modules that write and run an export are imported when the target is first used.
+"""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -10,14 +13,14 @@ LARGEST_INTEGER = 2**31 - 1
 
 
 class Limit(NamedTuple):
-    """The largest number of features that a target supports, and the reason."""
+    """The largest number of features that an export target supports, and the reason."""
 
     features: int
     reason: str
 
 
 class Target(NamedTuple):
-    """A system that models can be exported to."""
+    """A system that models can be exported to, and the models that it supports."""
 
     write: str  # function in targets/ that converts a Sum (see sums.py) to files
     run: str  # function in engines.py that scores documents with the files
@@ -32,7 +35,7 @@ class Target(NamedTuple):
 
     @property
     def scores_in_float32(self) -> bool:
-        """Whether documents are ranked by scores in float32."""
+        """Whether the target ranks documents by scores that are rounded to float32."""
         return self.lucene_scores or self.precision == "float32"
 
     def writer(self) -> Any:
@@ -44,7 +47,7 @@ class Target(NamedTuple):
 
 
 class FusionTarget(NamedTuple):
-    """A search engine that fuses results, and the fusion models that it supports."""
+    """A search engine that combines several searches, and the fusion models that it supports."""
 
     write: str  # function in targets/fusion.py that turns WeightedSignals into files
     normalizers: tuple[str, ...]  # normalizers that the engine supports with any weights
@@ -151,7 +154,7 @@ FUSION_TARGETS: Mapping[str, FusionTarget] = {
 
 
 def find_target(name: str) -> tuple[Target, str | None]:
-    """Return a target by name, and its dialect: "mysql" for "sql:mysql", else None."""
+    """Return the export target with this name, and its SQL dialect ("mysql" for "sql:mysql")."""
     base, colon, dialect = name.partition(":")
     target = TARGETS.get(base)
     if target is None and name in FUSION_TARGETS:
@@ -166,7 +169,7 @@ def find_target(name: str) -> tuple[Target, str | None]:
 
 
 def find_fusion_target(to: str) -> FusionTarget:
-    """Return the named target; raise ValueError if it does not support fusion models."""
+    """Return the target with this name for fusion models; raise ValueError if there is none."""
     if to not in FUSION_TARGETS:
         raise ValueError(
             f"{to!r} does not fuse results; export the model to one of {', '.join(FUSION_TARGETS)}."

@@ -1,7 +1,8 @@
-"""Models as sums of terms for export: weighted features, curves, grids or kernel values.
+"""Models in the form that export writes: a score is a sum of terms plus an offset.
 
-A curve or grid is given by its values at *nodes*: for each of its features, one node for missing
-values, then one per knot or category. A *place* is the position of a feature, from 0.
+A term is a weighted feature, the curve of a feature, a grid (a function of two features), or a
+kernel value. Curves and grids are given by their values at *nodes*: for each feature, one node for
+missing values, then one node per knot or category. A *place* is the column number of a feature.
 """
 
 from collections.abc import Sequence
@@ -19,7 +20,8 @@ from marginrank.models.additive_model import Curve
 from marginrank.models.linear_model import check_weights
 
 KERNELS = ("linear", "poly", "polynomial", "rbf", "sigmoid", "cosine")
-# Categorical, because interpolation would turn an infinite feature value into NaN.
+# A curve that is 0 everywhere. It is categorical, because interpolation would turn an infinite
+# feature value into NaN.
 NOTHING = Curve(np.zeros(1), np.zeros(1), 0.0, categorical=True)
 
 Model = LinearModel | AdditiveModel | KernelModel
@@ -28,22 +30,22 @@ Entry = TypeVar("Entry")
 
 @dataclass(frozen=True)
 class Sum(Generic[Entry]):
-    """A score: the offset and the sum of all terms, which are in the order of the features."""
+    """A model for export: its score is the offset plus the sum of all terms, in feature order."""
 
     name: str  # name of the model: letters, digits and _
     features: tuple[str, ...]  # names of all features
     terms: tuple[Entry, ...]
     offset: float = 0.0
-    dialect: str | None = None  # the dialect in the target's name
+    dialect: str | None = None  # "mysql" for the target "sql:mysql"
 
     @property
     def counts(self) -> dict[str, int]:
-        """Number of nonzero terms of each kind."""
+        """Number of nonzero terms of each kind, such as {"weights": 12}."""
         raise NotImplementedError
 
     @property
     def places(self) -> tuple[int, ...]:
-        """Positions of the features that the terms use, ascending."""
+        """Column numbers of the features that the terms use, ascending."""
         return tuple(range(len(self.features)))
 
     @property
@@ -53,15 +55,15 @@ class Sum(Generic[Entry]):
 
 @dataclass(frozen=True)
 class Term:
-    """A feature and its nonzero weight."""
+    """A term of a linear model: a feature and its nonzero weight."""
 
-    place: int  # among all features, from 0
+    place: int  # column number of the feature
     name: str
     weight: float
 
 
 class WeightedSum(Sum[Term]):
-    """A score: offset + Σ weight · feature. A missing feature counts as 0."""
+    """A linear model for export: offset + Σ weight · feature. A missing feature counts as 0."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -72,7 +74,10 @@ class WeightedSum(Sum[Term]):
         return tuple(term.place for term in self.terms)
 
     def listed(self) -> tuple[Term, ...]:
-        """Return the terms, or one term of weight 0 for systems that require at least one."""
+        """Return the terms, or one term of weight 0 if there are none.
+
+        Some targets require at least one term.
+        """
         return self.terms or (Term(0, self.features[0], 0.0),)
 
     def flat(self) -> dict[str, list[str]]:
@@ -84,9 +89,9 @@ class WeightedSum(Sum[Term]):
 
 @dataclass(frozen=True)
 class CurveAxis:
-    """A feature and its nodes: one for missing values, then the knots."""
+    """A feature and the knots at which a curve or a grid is given (categories if categorical)."""
 
-    place: int  # among all features, from 0
+    place: int  # column number of the feature
     name: str
     knots: Floats  # ascending; the categories, if it is categorical
     categorical: bool
@@ -94,9 +99,9 @@ class CurveAxis:
 
 @dataclass(frozen=True)
 class CurveTerm:
-    """A feature and its curve, which is not zero everywhere."""
+    """A term of an additive model: a feature and its curve, which is not zero everywhere."""
 
-    place: int  # among all features, from 0
+    place: int  # column number of the feature
     name: str
     curve: Curve
 
@@ -111,26 +116,31 @@ class CurveTerm:
 
 @dataclass(frozen=True)
 class GridTerm:
-    """Two features and a function of both, which is not zero everywhere."""
+    """An interaction of an additive model: two features and a function of both.
+
+    The function is given by its values on a grid, the nodes of the first feature × the nodes of
+    the second feature. A node is a knot, a category, or stands for missing values.
+    """
 
     axes: tuple[CurveAxis, CurveAxis]
     at_nodes: Floats  # rows of the first feature, columns of the second
 
-    # The curves returned below are constant beyond their outer knots, unlike curves of features.
+    # The curves of a grid are constant beyond their outer knots, unlike curves of features, which
+    # continue as straight lines.
 
     @property
     def columns(self) -> list[Curve]:
-        """One curve of the first feature per node of the second feature."""
+        """The columns of the grid as curves of the first feature, one per node of the second."""
         return _curves_on(self.axes[0], self.at_nodes.T)
 
     @property
     def rows(self) -> list[Curve]:
-        """One curve of the second feature per node of the first feature."""
+        """The rows of the grid as curves of the second feature, one per node of the first."""
         return _curves_on(self.axes[1], self.at_nodes)
 
     @property
     def hats(self) -> list[Curve]:
-        """Hat functions: one curve per node of the first feature, 1 there and 0 at other nodes."""
+        """Hat functions of the first feature: one curve per node, 1 there and 0 at other nodes."""
         return _curves_on(self.axes[0], np.eye(self.axes[0].knots.size + 1))
 
 
@@ -140,13 +150,13 @@ def _curves_on(axis: CurveAxis, rows: Floats) -> list[Curve]:
 
 @dataclass(frozen=True)
 class CurveSum(Sum[CurveTerm]):
-    """A score: offset + Σ curve(feature) + Σ grid(feature, other feature).
+    """An additive model for export: offset + Σ curve(feature) + Σ grid(feature, other feature).
 
     Curves and grids have values for missing features. Targets use the operations of `predict` in
-    the same order. Let x be between `knot` and `next_knot`, and `left` and `right` the values of a
-    curve there: its value at x is ``left + (x - knot) / (next_knot - knot) * (right - left)``. A
-    grid is interpolated along the other feature in the two rows around x, and then between the
-    rows. Beyond the outer knots a grid is constant, and a curve continues as a straight line.
+    the same order: if x is between `knot` and `next_knot`, and a curve has the values `left` and
+    `right` there, its value is ``left + (x - knot) / (next_knot - knot) * (right - left)``. A grid
+    is interpolated along the second feature in the two rows around the first, then between these
+    rows. Beyond the outer knots, a grid is constant and a curve continues as a straight line.
     """
 
     grids: tuple[GridTerm, ...] = ()
@@ -161,15 +171,18 @@ class CurveSum(Sum[CurveTerm]):
         return tuple(sorted({axis.place for term in terms for axis in term.axes}))
 
     def listed(self) -> tuple[CurveTerm, ...]:
-        """Return the curves, or one zero curve for languages without empty arrays."""
+        """Return the curves, or one zero curve if there are none.
+
+        Some languages have no empty arrays.
+        """
         return self.terms or (CurveTerm(0, self.features[0], NOTHING),)
 
     def flat(self) -> dict[str, list[str]]:
-        """Return all curves and grids as flat arrays of numbers, by array name.
+        """Return all curves and grids as flat arrays of numbers: a dict from array name to entries.
 
-        Each curve has one axis, then each grid has two. The knots of axis k are from starts[k] to
-        starts[k + 1]. The values at the nodes of all curves come first, then the values of grids,
-        row by row.
+        An axis is a feature with its knots: one for each curve, then two for each grid. Axis k has
+        the knots from starts[k] up to, not including, starts[k + 1]. `values` has the values at the
+        nodes of all curves, then of all grids, row by row.
         """
         terms: list[CurveTerm | GridTerm] = [*self.listed(), *self.grids]
         axes = [axis for term in terms for axis in term.axes]
@@ -185,7 +198,7 @@ class CurveSum(Sum[CurveTerm]):
 
 @dataclass(frozen=True)
 class Landmark:
-    """A training document at which the kernel is evaluated, after centering and scaling."""
+    """A training document with a nonzero weight in a kernel model, after centering and scaling."""
 
     weight: float  # weight of its kernel values in the score
     features: Floats
@@ -193,10 +206,10 @@ class Landmark:
 
 @dataclass(frozen=True, kw_only=True)
 class KernelSum(Sum[Landmark]):
-    """A score: offset + Σ weight · kernel((features − center) / scale, landmark).
+    """A kernel model for export: offset + Σ weight · kernel((features − center) / scale, landmark).
 
-    The kernel is one of :data:`KERNELS`, which are functions of inner products. A missing feature
-    counts as 0.
+    Landmarks are training documents. The kernel is one of :data:`KERNELS`, which can be computed
+    from inner products. A missing feature counts as 0.
     """
 
     kernel: str
@@ -211,14 +224,18 @@ class KernelSum(Sum[Landmark]):
         return {"landmarks": len(self.terms)}
 
     def listed(self) -> tuple[Landmark, ...]:
-        """Return the landmarks, or one landmark of weight 0 for systems without empty matrices."""
+        """Return the landmarks, or one landmark of weight 0 if there are none.
+
+        Some targets do not support empty matrices.
+        """
         return self.terms or (Landmark(0.0, np.zeros(len(self.features))),)
 
 
 def term_list(term: CurveTerm | GridTerm) -> str:
     """Return a curve or a grid as a list in the syntax of Python and JavaScript.
 
-    It holds each axis (feature position, 1 if categorical, knots), then the values at the nodes.
+    The list has, for each feature, [column number, 1 if categorical, knots], then the values at the
+    nodes.
     """
     axes = [[axis.place, int(axis.categorical), axis.knots.tolist()] for axis in term.axes]
     return repr([*axes, term.at_nodes.tolist()])
@@ -231,7 +248,7 @@ def sum_over(
     offset: float = 0.0,
     dialect: str | None = None,
 ) -> Sum[Any]:
-    """Return a model as a Sum of its nonzero terms."""
+    """Convert a model to a Sum of its nonzero terms, the form that export targets write."""
     names = tuple(features)
     if isinstance(model, AdditiveModel):
         curves = tuple(
@@ -270,7 +287,7 @@ def sum_over(
 
 
 def check_numbers(model: Model) -> None:
-    """Raise ValueError if a model has numbers or a kernel that targets cannot compute with."""
+    """Raise ValueError if a model has NaN, infinity or a kernel that no export target supports."""
     if isinstance(model, AdditiveModel):
         names = model.feature_names
         parts: list[tuple[str, Sequence[Floats], Floats]] = [
@@ -299,7 +316,7 @@ def check_numbers(model: Model) -> None:
 
 
 def _has_finite_steps(axes: Sequence[Floats], values: Floats) -> bool:
-    """Return True if knots, values and the differences between neighbors are finite."""
+    """Return True if knots, values and the differences between adjacent ones are finite."""
     with np.errstate(over="ignore", invalid="ignore"):
         steps = [
             *(np.diff(knots) for knots in axes),

@@ -1,4 +1,4 @@
-"""Text of numbers, sums, lists and JSON, without loss of digits."""
+"""Conversion of numbers, sums, arrays and JSON to text for exported files, without rounding."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ from marginrank._utils.version import __version__
 
 WRITTEN_BY = f"Written by marginrank {__version__}."
 
-# The documented accuracy of exports.
+# The accuracy that the documentation promises for exports.
 FLOAT32_ACCURACY = 1e-5  # largest difference, relative to the range of scores
 FLOAT64_ACCURACY = 1e-12  # largest difference, relative to the largest score
 LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
@@ -18,17 +18,23 @@ GROUP = 16  # terms per parenthesis; smaller groups nest too deeply for some par
 
 
 def exact(value: float) -> str:
-    """Return a number as text that every language reads back exactly, as a float."""
+    """Return a float as text that every language reads back exactly, and not as an integer."""
     return repr(float(value))
 
 
 def scientific(value: float) -> str:
-    """Return a number with 17 digits and an exponent: SQL systems read others as DECIMAL."""
+    """Return a float as text with 17 digits and an exponent, for SQL.
+
+    Some databases read numbers without an exponent as DECIMAL.
+    """
     return f"{value:.16e}"
 
 
 def sum_of(terms: Sequence[str], empty: str, indent: str = "  ") -> str:
-    """Return the text of a sum, in nested parentheses of at most 16 terms."""
+    """Join terms with "+" in nested parentheses of at most 16 terms; `empty` if there are none.
+
+    Parsers of some systems fail on long sums without parentheses.
+    """
     if not terms:
         return empty
     while len(terms) > GROUP:
@@ -38,10 +44,10 @@ def sum_of(terms: Sequence[str], empty: str, indent: str = "  ") -> str:
 
 
 def entry_lines(entries: Iterable[str], indent: str = "    ") -> str:
-    """Return one line per entry of an array, each with a comma."""
+    """Return the entries of an array literal as text, one per line, each followed by a comma."""
     return "\n".join(f"{indent}{entry}," for entry in entries)
 
 
 def json_file(content: Any) -> bytes:
-    """Return an object as JSON in ASCII; floats have all digits, and a point or exponent."""
+    """Return an object as a JSON file in ASCII; floats keep all digits and are not integers."""
     return (json.dumps(content, indent=1, allow_nan=False) + "\n").encode("ascii")

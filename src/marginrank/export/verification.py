@@ -1,4 +1,4 @@
-"""Verification of exports: their scores compared with the model's."""
+"""Verification of exports: scores of the exported files are compared with scores of the model."""
 
 from dataclasses import dataclass, replace
 
@@ -17,27 +17,27 @@ from marginrank.models import KernelModel
 
 
 class VerificationError(ValueError):
-    """Raised if the scores of an export are not finite."""
+    """Error for an exported model whose scores are not finite."""
 
 
 @dataclass(frozen=True)
 class Verification:
-    """Differences between the scores of an export and of the model."""
+    """Result of comparing the scores of an export with the scores of the model."""
 
     engine: str
-    is_reference: bool  # an implementation of the engine's arithmetic, not the engine
+    is_reference: bool  # whether the engine's arithmetic was reimplemented instead of run
     documents: int
     queries: int
     largest_difference: float  # largest difference between exported and model scores
     allowed_difference: float  # documented accuracy of the target
     spread: float  # highest minus lowest score of the model
-    largest_score: float  # absolute tolerance
+    largest_score: float  # largest absolute score of the model
     negative_scores: int  # number of negative scores, if the engine rejects them
     reordered_queries: int  # number of queries whose order differs
 
     @property
     def failure(self) -> str | None:
-        """The reason why the export must not be used, or None."""
+        """The reason why the export must not be used, or None if it is correct."""
         if self.negative_scores:
             return (
                 f"{self.negative_scores:,} of {self.documents:,} scores are negative, which the "
@@ -55,20 +55,27 @@ class Verification:
 def run_export(
     model: Model, to: str, files: Files, X: ArrayLike, names: Names | None = None
 ) -> EngineRun:
-    """Return the scores that an engine, or its reference implementation, computes with an export.
+    """Score documents with an exported model, in the system that the export is for.
+
+    If that system cannot run in this process, a reimplementation of its arithmetic is used.
 
     Parameters
     ----------
     model : LinearModel, AdditiveModel or KernelModel
         The exported model.
     to : str
-        The target.
+        Name of the export target.
     files : dict of str to bytes
         Result of :func:`~marginrank.export.exporting.export_files`.
     X : array-like of shape (n_documents, n_features)
         The documents; NaN where a feature is missing.
     names : list of str, or dict of str to str, optional
-        The names passed to the export.
+        The same names that were passed to the export.
+
+    Returns
+    -------
+    EngineRun
+        The scores, and the engine that computed them.
     """
     target, dialect = find_target(to)
     if dialect is not None:
@@ -88,9 +95,10 @@ def run_export(
 
 
 def verify(run: EngineRun, scores: Floats, qid: ArrayLike | None = None) -> Verification:
-    """Compare the scores of a run with the model's scores, which include any offset.
+    """Compare the scores of an exported model (`run`) with scores of the model itself.
 
-    In both, documents with equal scores are ordered by row.
+    `scores` must include the offset of the export, if any. Documents with equal scores are ordered
+    by row in both rankings. Raise VerificationError if a score of the export is not finite.
     """
     given, is_lucene = run.scores, run.target is not None and run.target.lucene_scores
     if is_lucene:  # the target rounds scores to float32

@@ -1,1 +1,1 @@
-"""Readers and writers of data files: LETOR text, tables, pairs, runs; and builders of stores."""
+"""Reading and writing of data files: LETOR text, tables, preference pairs, TREC runs, stores."""

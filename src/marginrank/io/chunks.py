@@ -1,4 +1,4 @@
-"""Data in chunks of whole queries, which need not fit in memory."""
+"""Reading of data larger than memory, in chunks of whole queries."""
 
 from __future__ import annotations
 
@@ -56,14 +56,15 @@ def iter_letor(
     chunk_documents : int, default=65536
         A chunk ends with the query that reaches this number of documents.
     n_features : int, optional
-        Number of features. By default a chunk has the number of features read so far, so later
+        Number of features. By default, a chunk has as many features as were seen so far, so later
         chunks may have more.
     zero_based, missing, layout, dtype, n_jobs
-        As in :func:`load_letor`. The first chunk determines the layout "auto".
+        As in :func:`load_letor`. With ``layout="auto"``, all chunks have the layout of the first.
 
     Yields
     ------
     RankingData
+        The next queries.
 
     Raises
     ------
@@ -103,7 +104,11 @@ def parsed_blocks(
     threads: int,
     progress: Progress | None = None,
 ) -> Iterator[Parsed]:
-    """Yield `take(reader)` for each block of parsed documents; a query may span blocks."""
+    """Parse LETOR text in blocks; yield ``take(parser)`` for each block.
+
+    `begin` creates a parser of the C++ core, and `take` converts the documents that it has parsed.
+    A block has at least `block_documents` documents and ends anywhere, even within a query.
+    """
     reader, n_blocks = begin(), 0
     has_qid: bool | None = None  # whether lines of earlier blocks have a qid
     for source in sources:
@@ -139,7 +144,10 @@ def _line_of_document(text: bytes, first: int) -> int:
 
 
 def _chunk_taker(name: str, layout: str, threads: int) -> Callable[[_core.LetorReader], LetorText]:
-    """Return a function that converts a reader to LetorText; its first call sets the layout."""
+    """Return a function that converts parsed documents to LetorText.
+
+    If `layout` is "auto", its first call chooses the layout of X for all later calls.
+    """
 
     def take(reader: _core.LetorReader) -> LetorText:
         nonlocal layout
@@ -155,7 +163,10 @@ def _chunk_taker(name: str, layout: str, threads: int) -> Callable[[_core.LetorR
 def _whole_queries(
     blocks: Iterator[LetorText], chunk_documents: int, n_jobs: int | None
 ) -> Iterator[RankingData]:
-    """Yield chunks of whole queries; an incomplete last query moves to the next chunk."""
+    """Cut blocks of text into chunks of whole queries, each a RankingData.
+
+    The last query of a block may be incomplete, so it moves to the next chunk.
+    """
     seen: set[str] = set()
     rest: LetorText | None = None
     for block in blocks:
@@ -172,7 +183,7 @@ def _whole_queries(
 
 
 def query_starts(qid: NDArray[Any]) -> Integers:
-    """Return the indices of rows whose query differs from the row above."""
+    """Return the indices of the rows at which a new query begins."""
     return np.flatnonzero(np.concatenate([[True], qid[1:] != qid[:-1]])[: qid.size])
 
 
@@ -210,7 +221,7 @@ def _join(above: LetorText, below: LetorText) -> LetorText:
 
 
 def _stack(above: Any, below: Any) -> Any:
-    """Stack two matrices; the narrower one is padded with zero columns."""
+    """Stack two matrices vertically; the narrower one is padded with zero columns."""
     width = max(above.shape[1], below.shape[1])
     if sp.issparse(above):
         parts = [part.copy() for part in (above, below)]
@@ -222,7 +233,11 @@ def _stack(above: Any, below: Any) -> Any:
 
 
 class ChunkSource:
-    """LETOR text or a store, read in chunks by each pass; options are as in iter_letor."""
+    """LETOR text or a store that can be read several times in chunks of whole queries.
+
+    Each call starts a new pass over the data and yields its chunks. Keyword arguments are passed to
+    :func:`iter_letor`.
+    """
 
     def __init__(
         self, source: Path | Sequence[Path], *, chunk_documents: int, **reading: Any
@@ -245,7 +260,10 @@ class ChunkSource:
             self.feature_names = self._data.feature_names
 
     def __call__(self) -> Iterator[RankingData]:
-        """Yield all chunks; from the second pass on, all have the same number of features."""
+        """Make one pass over the data: yield all chunks, each a RankingData.
+
+        In the first pass over text, later chunks may have more features than earlier ones.
+        """
         if not self.is_text:
             if isinstance(self._data.X, StoredFeatures):
                 yield from whole_queries(self._data, self._reading["chunk_documents"])

@@ -31,7 +31,7 @@ from marginrank.io.text_sources import (
 )
 
 MOST_FEATURES = 2**31 - 1
-MOST_DIGITS = 18  # most digits of a group size in text
+MOST_DIGITS = 18  # digits of the longest group size: larger numbers may not fit in int64
 LAYOUTS = ("auto", "dense", "csr")
 BLOCK = 1 << 18  # entries checked at a time, which fit in the cache
 DIGITS = (6, 7, 8, 9)  # float32 keeps all decimals of 6 digits; 9 digits identify each float32
@@ -58,17 +58,17 @@ def load_letor(
     Parameters
     ----------
     source : path, binary file object, or a list of them
-        Several are read as one. Names that end in .gz, .bz2, .xz and .zst are decompressed; "-" is
-        standard input.
+        Several sources are read as one. Files whose names end in .gz, .bz2, .xz or .zst are
+        decompressed; "-" is standard input.
     n_features : int, optional
         Number of features, to align test data with training data; a larger index is an error.
     zero_based : bool, default=False
         Whether indices start at 0 instead of 1.
     missing : "error" or float, default="error"
-        Replaces NULL and nan. NaN keeps these values missing, for
+        Value for entries written as NULL or nan. Pass NaN to keep them missing, for
         :class:`~marginrank.AdditiveRankSVM`. The value of an absent index is 0.
     layout : {"auto", "dense", "csr"}, default="auto"
-        Layout of X; "auto" takes the smaller.
+        Layout of X; "auto" chooses the one that takes less memory.
     dtype : {float32, float64}, default=float32
         Type of the features.
     comments : bool, default=False
@@ -84,7 +84,7 @@ def load_letor(
     Returns
     -------
     RankingData
-        In the order of the lines.
+        The documents, in the order of the lines.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def load_letor(
 
 
 class LetorText(NamedTuple):
-    """The content of LETOR text, not yet grouped by query."""
+    """Features, labels, query ids and comments parsed from LETOR text, not yet grouped by query."""
 
     X: Any
     y: Floats
@@ -128,7 +128,7 @@ class LetorText(NamedTuple):
     cost: Floats | None = None
 
     def to_data(self, n_jobs: int | None = None) -> RankingData:
-        """Return the documents grouped by query, as a RankingData."""
+        """Convert the parsed text to a RankingData, which groups documents by query."""
         return RankingData(
             self.X,
             self.y,
@@ -151,7 +151,7 @@ def read_letor(
     progress: Progress | None = None,
     **reading: Any,
 ) -> LetorText:
-    """Return parsed text as in :func:`load_letor`, but not grouped by query."""
+    """Read LETOR text like :func:`load_letor`, but do not group the documents by query."""
     threads = effective_threads(n_jobs)
     reader = new_reader(layout=layout, comments=comments, allow_nan=True, **reading)
     sources = as_list(source)
@@ -172,7 +172,7 @@ def new_reader(
     comments: bool = False,
     allow_nan: bool = False,
 ) -> _core.LetorReader:
-    """Validate options of :func:`load_letor`, and return a native parser with these."""
+    """Validate options of :func:`load_letor` and create a parser of the C++ core with them."""
     float64 = check_float_dtype(dtype) == np.float64
     if n_features is not None:
         check_integer("n_features", n_features, at_least=1, at_most=MOST_FEATURES)
@@ -200,7 +200,7 @@ def feed(
     threads: int,
     lines_before: int = 0,
 ) -> None:
-    """Parse the whole lines text[first:last]; raise ParameterError at a malformed line."""
+    """Parse text[first:last], which has whole lines; raise ParameterError for a malformed line."""
     fault = reader.feed(text, first, last, threads)
     if fault is not None:
         line, column, what = fault
@@ -209,9 +209,10 @@ def feed(
 
 
 def _with_mentions(what: str) -> tuple[str | Mention, ...]:
-    """Split a message of the native parser around the parameter that it mentions.
+    """Split a message of the parser around the parameter that it mentions.
 
-    Parameters are separate words in the message, so quoted text is never mistaken for a parameter.
+    Messages for the command line then show the parameter as a flag. A parameter is a word of its
+    own, so quoted text of the user is never mistaken for one.
     """
     for name in ("zero_based", "n_features", "missing"):
         before, found, after = what.rpartition(f" {name}=")
@@ -229,7 +230,7 @@ def assemble(
     group: ArrayLike | Path | None,
     threads: int,
 ) -> LetorText:
-    """Return all documents that a native parser has parsed, as LetorText."""
+    """Return all documents that `reader`, a parser of the C++ core, has parsed as a LetorText."""
     check_documents(reader, name, group is not None)
     labels, lengths, ids, texts = reader.documents()
     n_rows, n_columns, n_entries, has_qid = reader.shape()
@@ -246,7 +247,7 @@ def assemble(
 
 
 def check_documents(reader: _core.LetorReader, name: str, has_group: bool) -> None:
-    """Raise ValueError if there are no documents, or both query ids and group sizes."""
+    """Raise ValueError if text has no documents, or if both query ids and group sizes are given."""
     n_rows, _, _, has_qid = reader.shape()
     if n_rows == 0:
         raise ValueError(f"{name} has no documents: it is empty or holds only comments.")
@@ -271,7 +272,7 @@ def _features(
 
 
 def sparse_features(reader: _core.LetorReader) -> Any:
-    """Return all features that a native parser has parsed, as CSR."""
+    """Return the features that `reader`, a parser of the C++ core, has parsed as a CSR matrix."""
     n_rows, n_columns, *_ = reader.shape()
     values, columns, indptr = reader.csr()
     used = int(indptr[-1])
@@ -283,17 +284,23 @@ def sparse_features(reader: _core.LetorReader) -> Any:
 
 
 def smaller_layout(n_rows: int, n_columns: int, n_entries: int) -> str:
-    """Return "dense" or "csr", whichever takes less memory; CSR stores an index for each value."""
+    """Return the layout of X that takes less memory, "dense" or "csr".
+
+    CSR needs about twice the memory per entry, because it stores an index with each value.
+    """
     return "dense" if n_rows * n_columns <= 2 * n_entries else "csr"
 
 
 def decode_ids(ids: list[bytes]) -> list[str]:
-    """Return query ids as strings."""
+    """Decode query ids from bytes to strings."""
     return [i.decode("utf-8", "surrogateescape") for i in ids]
 
 
 def ids_of_text(texts: list[str]) -> NDArray[Any]:
-    """Return the ids as int64 if all are plain decimal integers, else as strings."""
+    """Convert query ids, given as strings, to int64 if all are decimal integers.
+
+    Otherwise, for example for "007", the array has strings.
+    """
     try:
         numbers = [int(t) for t in texts]
         if all(str(n) == t for n, t in zip(numbers, texts, strict=True)):
@@ -306,7 +313,10 @@ def ids_of_text(texts: list[str]) -> NDArray[Any]:
 
 
 def read_all_sizes(path: Path, name: str, n_documents: int) -> Integers:
-    """Read a file of one group size per line; raise ValueError if their sum is not n_documents."""
+    """Read the sizes of queries from a file with one size per line.
+
+    Raise ValueError if their sum is not `n_documents`. `name` is the text with the documents.
+    """
     sizes = []
     with open(path, encoding="utf-8", errors="backslashreplace") as file:
         for number, line in enumerate(file, 1):
@@ -330,15 +340,15 @@ def read_all_sizes(path: Path, name: str, n_documents: int) -> Integers:
 def dump_letor(data: RankingData, path: Path, *, zero_based: bool = False) -> None:
     """Write a data set as LETOR text.
 
-    Numbers have the fewest digits that :func:`load_letor` reads back exactly. Names that end in
-    .gz, .bz2, .xz and .zst are compressed. The file appears only when it is complete.
+    Numbers have the fewest digits that :func:`load_letor` reads back exactly. Files whose names end
+    in .gz, .bz2, .xz or .zst are compressed. The file appears only when it is complete.
 
     Parameters
     ----------
     data : RankingData
-        The data set, with its comments and costs. Weights raise ValueError.
+        The data set, with its comments and costs. Raise ValueError if it has weights.
     path : str or path
-        The file.
+        The file to write.
     zero_based : bool, default=False
         Number the features from 0 instead of 1.
 
@@ -392,21 +402,25 @@ def _formatted(data: RankingData, first_index: int) -> Iterator[bytes]:
 
 
 def narrowed(X: Any) -> Any:
-    """Convert float64 features to float32 if that loses no digit; else return them unchanged."""
+    """Convert X from float64 to float32 if no decimal digit is lost; else return it unchanged."""
     entries = X.data if hasattr(X, "nnz") else X.reshape(-1)
     return X.astype(np.float32) if float32_holds_all(entries) else X
 
 
 def float32_holds_all(values: Floats) -> bool:
-    """Return :func:`float32_holds` for a large array, computed in blocks to save memory."""
+    """Return True if float32 keeps all decimal digits of a large array, checked in blocks.
+
+    See :func:`float32_holds`.
+    """
     firsts = range(0, values.size, BLOCK)
     return all(float32_holds(values[first : first + BLOCK]) for first in firsts)
 
 
 def float32_holds(values: Floats) -> bool:
-    """Return True if converting to float32 and printing the shortest decimals loses no digit.
+    """Return True if float32 keeps all decimal digits of `values`.
 
-    float32 holds 0.1 in this sense, but not 123456789.
+    The nearest float32, printed with as few digits as identify it, must be the same decimal number:
+    true for 0.1, but not for 123456789.
     """
     with np.errstate(over="ignore"):
         nearest = values.astype(np.float32)
@@ -426,7 +440,8 @@ def float32_holds(values: Floats) -> bool:
 def _rounded(values: Floats, digits: int) -> Floats:
     """Return non-zero `values` rounded to a number of significant digits."""
     places = digits - 1 - np.floor(np.log10(np.abs(values)))
-    # Powers are exact up to 10²². Beyond, digits may seem lost that are not.
+    # Powers of 10 are exact in float64 up to 10²². Beyond that, rounding errors can only make
+    # float32_holds return False, which is safe: the features stay float64.
     scale = 10.0 ** np.abs(places)
     tall = places < 0
     whole = np.rint(np.where(tall, values / scale, values * scale))

@@ -1,4 +1,4 @@
-"""Text files with one preference pair per line."""
+"""Reading of text files with one preference pair per line."""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +9,8 @@ from marginrank._utils.types import Floats
 from marginrank.data.pair_lists import PairList
 from marginrank.io.text_sources import Source, printable, source_name, texts_of
 
-# Patterns of lines, with possessive quantifiers: backtracking could not find another match.
+# Patterns of lines. Quantifiers are possessive (a + at the end), because backtracking could not
+# find another match and would take long for a malformed line.
 _GAP = rb"(?:[ \t]*+,[ \t]*+|[ \t]++)"
 _ROW = rb"\d{1,15}+"
 _WEIGHT = rb"\+?+(?:\d++\.?+\d*+|\.\d++)(?:[eE][+-]?+\d++)?+"
@@ -86,7 +87,7 @@ def _columns(line: bytes) -> list[bytes]:
 
 
 def _parse(lines: bytes, width: int) -> Floats | None:
-    """Parse lines to an array with one row per line; return None if a line is malformed."""
+    """Parse lines to an array with `width` columns; return None if a line is malformed."""
     match = LINES[width].match(lines)
     if match is None or match.end() < len(lines):
         return None

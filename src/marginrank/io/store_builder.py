@@ -1,4 +1,4 @@
-"""Building of a store from text or tables, with few documents in memory at a time."""
+"""Conversion of text or tables larger than memory to a store, in blocks of documents."""
 
 import errno
 import os
@@ -56,12 +56,13 @@ DOCUMENT_BYTES = 64  # bytes: upper bound for labels, levels and offsets
 
 
 class DocumentBlock(NamedTuple):
-    """A block of documents, with fields as in :class:`RankingData`; a query may span blocks.
+    """Consecutive documents of a text or table; fields are named as in :class:`RankingData`.
 
-    All blocks of a data set have the same types of fields. Only costs may be absent from some.
+    A query may span blocks. A field must be None in all blocks of a data set or in none, except
+    `cost`.
     """
 
-    X: Any  # array or CSR; a CSR block may have fewer columns, the rest are zeros
+    X: Any  # array or CSR; a CSR block may lack the last columns, which are zeros then
     y: NDArray[Any]
     qid: NDArray[Any] | None = None
     sample_weight: NDArray[Any] | None = None
@@ -70,11 +71,11 @@ class DocumentBlock(NamedTuple):
     position: NDArray[Any] | None = None
     comments: list[str] | None = None
     feature_names: list[str] | None = None
-    n_given: int | None = None  # entries in the source, including zeros; None: as in X
+    n_given: int | None = None  # number of entries in the source, including zeros; None: as in X
 
 
 class StoreSummary(NamedTuple):
-    """The result of :func:`build_store`."""
+    """Facts about a store that :func:`build_store` has written."""
 
     dtype: np.dtype[Any]  # type of the features in memory
     moved: bool  # whether documents were reordered to make queries contiguous
@@ -89,10 +90,10 @@ def text_blocks(
     dtype: DTypeLike = np.float64,
     **reading: Any,
 ) -> Iterator[DocumentBlock]:
-    """Read LETOR text in blocks, with features in CSR and query ids as strings.
+    """Read LETOR text as blocks of documents, with CSR features and query ids as strings.
 
-    With `has_group`, group sizes are known, and lines with qid raise ValueError. Other options
-    are as in :func:`load_letor`.
+    Raise ValueError for lines with qid if `has_group`, that is, if group sizes are given instead.
+    Other options are passed to the parser, as in :func:`load_letor`.
     """
     sources = as_list(source)
 
@@ -116,7 +117,10 @@ def text_blocks(
 def table_blocks(
     path: Path, *, label: str, qid: str | None, **columns: Any
 ) -> Iterator[DocumentBlock]:
-    """Read a .parquet file in blocks; columns are named as in :meth:`RankingData.from_frame`."""
+    """Read a .parquet file as blocks of documents.
+
+    `label`, `qid` and `columns` are column names, as in :meth:`RankingData.from_frame`.
+    """
 
     def make(X: Any, y: Any, ids: Any, *, n_jobs: int | None, **others: Any) -> DocumentBlock:
         if not np.isfinite(X).all():
@@ -139,16 +143,28 @@ def build_store(
     of_text: bool = False,
     narrow: bool = False,
 ) -> StoreSummary:
-    """Write a store with the documents grouped by query, packed if that saves space.
+    """Write blocks of documents to a store, grouped by query and packed if that saves space.
 
-    Documents are first written to temporary files beside the store, then to the store in order.
-    Memory grows with the number of queries, and by 12 bytes per document while documents are sorted
-    by query.
+    Documents are first written to temporary files, then query by query to the store, so they need
+    not fit in memory. Memory is needed for one block, the ids of the queries, and 12 bytes per
+    document while documents are sorted by query.
 
-    `group` returns the sizes of the queries given the number of documents, if blocks have no `qid`.
-    `layout` is for features that come as CSR; "auto" takes the smaller. With `of_text`, query ids
-    are strings that become integers if all are written as such. With `narrow`, features are float64
-    from decimals, which become float32 if that loses no digit.
+    Parameters
+    ----------
+    blocks : iterable of DocumentBlock
+        The documents.
+    folder : path
+        The store to write.
+    overwrite : bool
+        Replace an existing store.
+    group : callable, optional
+        If blocks have no `qid`: takes the number of documents and returns the sizes of the queries.
+    layout : {"auto", "dense", "csr"}
+        Layout of features that blocks hold as CSR; "auto" chooses the smaller.
+    of_text : bool
+        Whether query ids were read from text, so they become integers if all are decimal integers.
+    narrow : bool
+        Convert float64 features that were read from decimals to float32 if no digit is lost.
     """
     with _naming_full_disk(folder), new_store(folder, overwrite) as temporary:
         place = os.path.join(temporary, SPILLED)
@@ -166,7 +182,7 @@ def build_store(
 
 
 class SpilledArrays:
-    """Arrays that are appended to files in an empty folder, then mapped."""
+    """Arrays that are too large for memory: appended to temporary files, then memory-mapped."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -193,7 +209,7 @@ class SpilledArrays:
         self._files[name].write(np.ascontiguousarray(entries).reshape(-1).view(np.uint8).data)
 
     def append_lengths(self, name: str, lengths: Integers) -> None:
-        """Append row lengths to an array of CSR offsets, as their cumulative sums."""
+        """Append rows of the given lengths to an array of row offsets (like `indptr` of CSR)."""
         if name not in self._files:
             self.append(name, np.zeros(1, dtype=np.int64))
         ends = self._ends.get(name, 0) + np.cumsum(lengths, dtype=np.int64)
@@ -202,7 +218,7 @@ class SpilledArrays:
             self._ends[name] = int(ends[-1])
 
     def array(self, name: str) -> NDArray[Any]:
-        """Return an array, mapped read-only; its file is closed."""
+        """Return an array, memory-mapped read-only; nothing can be appended to it afterwards."""
         self._files[name].close()
         path = os.path.join(self._folder, name)
         if os.path.getsize(path) == 0:
@@ -215,7 +231,7 @@ class SpilledArrays:
 
 
 class _Spill:
-    """Documents on disk; only the ids of their queries are in memory."""
+    """Documents spilled to temporary files as they are read; only query ids stay in memory."""
 
     def __init__(self, arrays: SpilledArrays, narrow: bool) -> None:
         self._arrays = arrays
@@ -254,7 +270,10 @@ class _Spill:
             arrays.append_lengths("comments_offsets", np.diff(offsets))
 
     def _add_costs(self, block: DocumentBlock) -> None:
-        """Append costs if any block so far has costs; they are 1 in blocks without costs."""
+        """Append the costs of a block; they are 1 in blocks without costs.
+
+        Nothing is written until a block has costs. Then the earlier documents get cost 1.
+        """
         if block.cost is None and "cost" not in self._arrays:
             return
         if "cost" not in self._arrays:
@@ -278,7 +297,7 @@ class _Spill:
     def data(
         self, group: Callable[[int], Integers] | None, layout: str, of_text: bool
     ) -> DataParts:
-        """Return all documents, validated and grouped by query."""
+        """Return all documents as a data set that is validated and grouped by query."""
         arrays = self._arrays
         X = self._features(layout)
         given = arrays.array("y")
@@ -344,7 +363,7 @@ class _Spill:
         return Grouping(Documents(offsets, rows), ids)
 
     def _ranked(self, y: NDArray[Any], documents: Documents) -> Queries:
-        """Return the Queries of labels y, computed in blocks of queries to save memory."""
+        """Rank labels y within each query, a few queries at a time to save memory."""
         by_query = []
         for _, _, ranked in ranked_ranges(y, documents, AT_A_TIME, effective_threads(None)):
             self._arrays.append("level", ranked.level)

@@ -1,4 +1,4 @@
-"""Table files: Parquet, Feather, JSON lines and delimited text, with pyarrow."""
+"""Reading and writing of tables: Parquet, Feather, JSON lines, .csv and .tsv, with pyarrow."""
 
 import os
 from collections import Counter
@@ -22,8 +22,8 @@ Path = str | os.PathLike[str]
 
 ROW_GROUP = 1 << 24  # entries of X written at a time
 BATCH = 1 << 21  # entries read at a time
-BUFFER = 1 << 16  # bytes of a column in the file that are read at a time
-COLUMN_BYTES = 1000  # smallest overhead of a column
+BUFFER = 1 << 16  # bytes of a column that are read from a file at a time
+COLUMN_BYTES = 1000  # lower bound of pyarrow's memory per column, besides the values
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 ENDINGS = (".parquet", *DELIMITERS)
 ONLY_READ = (".feather", ".jsonl")
@@ -31,10 +31,10 @@ COMPRESSED = (".gz", ".bz2", ".zst")
 
 
 def read_frame(path: Path, *, texts: Sequence[str] = ()) -> Any:
-    """Return a .parquet, .feather, .jsonl, .csv or .tsv file as a pyarrow Table.
+    """Read a .parquet, .feather, .jsonl, .csv or .tsv file as a pyarrow Table.
 
-    The latter two may be compressed (.gz, .bz2, .zst). Their columns `texts` are read as text even
-    if they hold only numbers.
+    A .csv or .tsv file may be compressed (.gz, .bz2, .zst). `texts` are the names of its columns
+    that are read as text even if they hold only numbers.
     """
     path = os.fspath(path)
     ending = _ending(path, (*ENDINGS, *ONLY_READ))
@@ -61,7 +61,10 @@ def parquet_columns(path: Path) -> list[str]:
 
 
 def read_batches(path: Path) -> Iterator[Any]:
-    """Yield a .parquet file as pyarrow Tables of bounded size, at least one."""
+    """Read a .parquet file in batches: yield pyarrow Tables of about two million entries.
+
+    An empty file yields one Table without rows.
+    """
     arrow = require("pyarrow", "frames")
     with _open_parquet(path) as file:
         schema = file.schema_arrow
@@ -108,13 +111,12 @@ def write_frame(
     qid: str | None = "qid",
     comments: str | None = None,
 ) -> None:
-    """Write a data set as a .parquet, .csv or .tsv file, which appears only when it is complete.
+    """Write a data set to a .parquet, .csv or .tsv file, which appears only when it is complete.
 
-    Features without names are called f1, f2, …. Columns of weights, if any, are called
-    sample_weight and query_weight, with one value per document. Parquet keeps every number and
-    type; in the other formats float32 is read back as float64.
-
-    `label`, `qid` and `comments` are column names; None omits a column.
+    The table has one row per document. Features without names are called f1, f2, …. Weights, if
+    any, are in the columns sample_weight and query_weight. `label`, `qid` and `comments` are the
+    names of the other columns; None omits a column. A .parquet file keeps every number and type; in
+    the other formats, float32 is read back as float64.
     """
     path = os.fspath(path)
     ending = _ending(path, ENDINGS, compressed=())

@@ -1,4 +1,7 @@
-"""Sources of text: paths, compressed or not, file objects and standard input."""
+"""Reading of text in large chunks from paths (also compressed), file objects or standard input.
+
+A *source* is one of these: a path, "-" for standard input, or a binary file object.
+"""
 
 import bz2
 import gzip
@@ -20,12 +23,12 @@ Progress = Callable[[int, int], None]
 
 CHUNK = 1 << 24  # bytes of text parsed at a time
 BOM = b"\xef\xbb\xbf"
-INPUT = 1 << 16  # compressed bytes that Zstandard gets at a time
-DAMAGED = (EOFError, zlib.error, lzma.LZMAError, OSError)  # OSError is for bz2
+INPUT = 1 << 16  # compressed bytes read at a time
+DAMAGED = (EOFError, zlib.error, lzma.LZMAError, OSError)  # bz2 raises OSError for damaged files
 
 
 def as_list(source: Source | Sequence[Source]) -> list[Source]:
-    """Return a source, or a list of sources, as a list."""
+    """Return a list of sources (paths, file objects or "-"), given one source or a list."""
     sources: list[Any] = list(source) if isinstance(source, (list, tuple)) else [source]
     if not sources:
         raise ValueError("source is an empty list; pass at least one file.")
@@ -33,22 +36,22 @@ def as_list(source: Source | Sequence[Source]) -> list[Source]:
 
 
 def name_all(sources: Sequence[Source]) -> str:
-    """Return the name of several sources in messages."""
+    """Return a name for several text sources in error messages, such as "a.txt with 2 more"."""
     first = source_name(sources[0])
     return first if len(sources) == 1 else f"{first} with {len(sources) - 1} more"
 
 
 def source_name(source: Source) -> str:
-    """Return the name of a source in messages: its path, "<stdin>" or "<file>"."""
+    """Return the name of a text source for error messages: its path, "<stdin>" or "<file>"."""
     if isinstance(source, (str, os.PathLike)):
         return "<stdin>" if source == "-" else os.fspath(source)
     return str(getattr(source, "name", "<file>"))
 
 
 def numbered_lines(source: Source, progress: Progress | None) -> Iterator[tuple[int, bytes]]:
-    """Yield (number, line) for the lines of a source, numbered from 1, without line ends.
+    """Yield (number from 1, line without its end) for the lines of a text source.
 
-    A line of more than two chunks raises ValueError, so memory is bounded for any source.
+    Raise ValueError for a line longer than two chunks (32 MiB), so that memory is bounded.
     """
     before = 0
     for text, first, last in texts_of(source, progress, longest=CHUNK):
@@ -60,9 +63,10 @@ def numbered_lines(source: Source, progress: Progress | None) -> Iterator[tuple[
 def texts_of(
     source: Source, progress: Progress | None, longest: int | None = None
 ) -> Iterator[tuple[bytes, int, int]]:
-    """Yield (text, first, last) with whole lines text[first:last] of a source.
+    """Read text in chunks; yield (text, first, last), where text[first:last] has whole lines.
 
-    Raise ValueError for a line that is longer than `longest` bytes by a chunk.
+    `progress` is called with the bytes read and the size of the file, if it is known. If `longest`
+    is given, raise ValueError for a line that is more than one chunk (16 MiB) longer.
     """
     with ExitStack() as stack:
         total = 0  # size of a regular file, else 0
@@ -90,7 +94,7 @@ def texts_of(
 
 
 def printable(message: bytes) -> str:
-    """Decode a message that quotes a file, and escape control and unprintable characters."""
+    """Decode text that was read from a file, for a message; escape unprintable characters."""
     text = message.decode("utf-8", "backslashreplace")
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
@@ -98,7 +102,10 @@ def printable(message: bytes) -> str:
 def _whole_lines(
     stream: IO[bytes], ahead: bool, longest: int | None, name: str
 ) -> Iterator[tuple[bytes, int, int]]:
-    """Yield (text, first, last) with whole lines text[first:last], without copying the chunks."""
+    """Yield (text, first, last), where text[first:last] has whole lines of a stream.
+
+    Chunks of the stream are not copied; only a line that spans chunks is joined.
+    """
     unended: list[bytes] = []  # chunks of a line whose end has not been read yet
     begins = True
     for chunk in _chunks(stream, ahead):
@@ -124,7 +131,7 @@ def _whole_lines(
 
 
 def _chunks(stream: IO[bytes], ahead: bool) -> Iterator[bytes]:
-    """Yield the chunks of a stream; with `ahead`, a thread reads the next chunk in advance."""
+    """Yield a stream in chunks of 16 MiB; with `ahead`, a thread already reads the next chunk."""
     if not ahead:
         yield from iter(lambda: stream.read(CHUNK), b"")
         return
@@ -136,7 +143,10 @@ def _chunks(stream: IO[bytes], ahead: bool) -> Iterator[bytes]:
 
 
 def decompressed(path: str, file: IO[bytes]) -> Any:
-    """Return a stream that decompresses `file` if `path` has the ending of a compressed file."""
+    """Return a stream that decompresses `file` if `path` ends in .gz, .bz2, .xz or .zst.
+
+    For other paths, return `file` itself.
+    """
     ending = _ending(path)
     if ending == ".gz":
         return gzip.open(file)
@@ -145,7 +155,10 @@ def decompressed(path: str, file: IO[bytes]) -> Any:
 
 
 def compressed(path: str, file: IO[bytes]) -> Any:
-    """Return a context manager whose stream compresses to `file`, depending on the ending."""
+    """Return a context manager for a stream that compresses to `file`.
+
+    The format follows from the ending of `path`: .gz, .bz2, .xz or .zst; else there is none.
+    """
     ending = _ending(path)
     if ending == ".zst":
         compressor = require("zstandard", "zstd").ZstdCompressor(write_checksum=True)
@@ -156,7 +169,7 @@ def compressed(path: str, file: IO[bytes]) -> Any:
 
 @contextmanager
 def _undamaged(name: str) -> Iterator[None]:
-    """Raise ValueError with the name of a compressed file that is damaged."""
+    """Convert errors of decompression in the block to a ValueError that names the file."""
     try:
         yield
     except DAMAGED as error:
@@ -172,7 +185,7 @@ def _ending(path: str) -> str:
 
 
 class _ZstdStream:
-    """One frame of Zstandard, with the interface of BZ2Decompressor."""
+    """Decompressor for one frame of Zstandard, with the interface of bz2.BZ2Decompressor."""
 
     needs_input = True
 
@@ -197,9 +210,10 @@ class _ZstdStream:
 
 
 class _Streams:
-    """Decompresses concatenated streams; raises EOFError if one is damaged or truncated.
+    """File-like object that decompresses a file of one or more concatenated compressed streams.
 
-    The standard library ignores data after the last stream. Here only zeros may follow, as padding.
+    Unlike the standard library, it does not ignore garbage after the last stream: only zeros may
+    follow, as padding. A damaged or truncated stream raises an error such as EOFError.
     """
 
     def __init__(self, file: IO[bytes], begin: Callable[[], Any]) -> None:
@@ -218,7 +232,10 @@ class _Streams:
         return b"".join(pieces)
 
     def _current(self) -> Any:
-        """Return the current stream, after reading input for it; None at the end of the file."""
+        """Return the decompressor to use next, or None at the end of the file.
+
+        Read input for it, if it needs more.
+        """
         if self._stream is not None and not self._stream.eof:
             if self._stream.needs_input:
                 self._input = self._file.read(INPUT)

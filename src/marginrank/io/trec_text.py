@@ -1,4 +1,4 @@
-"""Runs and qrels in TREC's text formats, or as JSON dictionaries."""
+"""Reading and writing of runs and qrels in TREC's text formats, or as JSON."""
 
 import json
 import os
@@ -37,8 +37,8 @@ def load_run(source: Source | Any) -> ByDocument:
     -------
     dict
         ``{query: {document: score}}``, for :meth:`marginrank.RankingData.from_runs` and
-        :func:`marginrank.metrics.evaluate_run`. Scores decide the order; a warning names the first
-        query whose ranks contradict them.
+        :func:`marginrank.metrics.evaluate_run`. The scores define the ranking. If the ranks in the
+        file contradict them, a warning names the first such query.
 
     Raises
     ------
@@ -154,7 +154,10 @@ def dump_run(run: ByDocument, path: Path, *, tag: str = "marginrank") -> None:
 def _load(
     source: Source, name: str, columns: str, parse: Callable[[list[str]], tuple[str, str, float]]
 ) -> ByDocument | None:
-    """Parse TREC text to {query: {document: number}}; return None if the file is JSON."""
+    """Parse TREC text to {query: {document: number}}; return None if the source is JSON.
+
+    `columns` is the expected line in messages; `parse` converts the fields of a line.
+    """
     result: ByDocument = {}
     width = len(columns.split())
     for number, line in enumerate(_lines(source), 1):

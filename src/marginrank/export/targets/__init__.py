@@ -1,1 +1,1 @@
-"""Writers of exports, by target: each turns a Sum (``sums.py``) into files."""
+"""One module per export target, or family of targets, that writes a model to files."""

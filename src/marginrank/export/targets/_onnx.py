@@ -1,4 +1,4 @@
-"""ONNX files: a graph that is built node by node, and the model around it."""
+"""Construction of ONNX files: a graph that is built node by node, and the model around it."""
 
 import json
 from collections.abc import Callable
@@ -18,7 +18,7 @@ LARGEST_FILE = 2**31 - 2**20
 
 
 class Graph:
-    """An ONNX graph under construction: its nodes (operators) and constants, by name."""
+    """Builder of an ONNX graph: operators and constants are added, and referred to by name."""
 
     def __init__(self) -> None:
         self._onnx: Any = require("onnx", "onnx")
@@ -26,13 +26,13 @@ class Graph:
         self.constants: list[Any] = []
 
     def constant(self, name: str, value: ArrayLike, dtype: str = "float64") -> str:
-        """Add a constant array and return its name."""
+        """Add a constant array to the graph and return its name."""
         tensor = self._onnx.numpy_helper.from_array(np.asarray(value, dtype), name)
         self.constants.append(tensor)
         return name
 
     def add(self, operator: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
-        """Add a node and return the name of its output."""
+        """Add an operator to the graph and return the name of its output."""
         output = output or f"{operator}_{len(self.nodes)}"
         self.nodes.append(self._onnx.helper.make_node(operator, inputs, [output], **attributes))
         return output
@@ -41,7 +41,7 @@ class Graph:
         return self.add("Cast", values, to=self.type_of("float64"))
 
     def type_of(self, precision: str) -> int:
-        """Return the number that ONNX uses for a type."""
+        """Return ONNX's code for a dtype, such as 11 for "float64"."""
         kind: int = self._onnx.helper.np_dtype_to_tensor_dtype(np.dtype(precision))
         return kind
 
@@ -49,10 +49,11 @@ class Graph:
 def write_graph(
     model: Sum[Any], precision: str, sums_of: Callable[[Graph, str], str]
 ) -> dict[str, bytes]:
-    """Return the ONNX file of a model, with features and scores in the given precision.
+    """Return an ONNX file that computes the scores of a model.
 
-    `sums_of` takes the graph and the name of its input. It adds the nodes that compute the scores
-    without the offset, in float64, and returns the name of their output.
+    `precision` is the dtype of features and scores. `sums_of` is a function that takes the graph
+    and the name of its input, adds operators that compute the scores without the offset in float64,
+    and returns the name of their output.
     """
     graph = Graph()
     sums = sums_of(graph, "X")

@@ -104,7 +104,10 @@ TYPES = {"places": "size_t", "starts": "size_t", "categorical": "char"}  # other
 
 
 def write(model: WeightedSum | CurveSum) -> dict[str, bytes]:
-    """Return a C source file; C has no empty arrays, so an empty model gets one zero term."""
+    """Return the model as a C source file.
+
+    C has no empty arrays, so a model without terms gets one zero term.
+    """
     arrays, functions, add = model.flat(), "", ADD_PRODUCTS
     if isinstance(model, CurveSum):
         functions, add = CURVES, ADD_CURVES

@@ -1,7 +1,7 @@
-"""Search engines that fuse the results of several searches: settings, requests and statements.
+"""Export of fusion models (hybrid search): settings, requests and SQL for search engines.
 
-Searches are in the order of the signals. Requests have a placeholder for each search, because a
-fusion model knows their names only.
+A fusion model combines several searches, its *signals*. Requests have a placeholder for the text or
+vector of each search, because the model knows only the names of the signals.
 """
 
 from typing import Any
@@ -23,7 +23,8 @@ PLACEHOLDER = "QUERY"  # placeholder in requests for the text or vector of a sea
 RESULTS = 10  # number of documents that requests ask for
 OPENSEARCH = {"minmax": "min_max", "minmax_floor": "min_max", "zscore": "z_score", "l2": "l2"}
 ELASTICSEARCH = {"minmax": "minmax", "l2": "l2_norm", "none": "none"}
-# Qdrant normalizes scores in a fusion; a fusion of one prefetch normalizes that signal.
+# Qdrant normalizes scores only as a part of a fusion. A fusion of a single search normalizes the
+# scores of that search.
 QDRANT = {"dbsf": {"fusion": "dbsf"}, "none": None}
 VESPA = {"minmax": "normalize_linear({})", "rrf": "reciprocal_rank({}, {})", "none": "{}"}
 SQL = {
@@ -75,7 +76,7 @@ DEPTH = {depth}  # the limit of each search
 
 
 def write_opensearch(model: WeightedSignals) -> dict[str, bytes]:
-    """Return the bodies of two requests: for the search pipeline, and for a search that uses it."""
+    """Return two request bodies for OpenSearch: a search pipeline, and a search that uses it."""
     combination: dict[str, Any] = {"parameters": {"weights": list(model.weights)}}
     if model.normalizer == "rrf":
         combination |= {"technique": "rrf", "rank_constant": int(model.rrf_constant)}
@@ -101,7 +102,7 @@ def _match(signal: str) -> dict[str, Any]:
 
 
 def write_elasticsearch(model: WeightedSignals) -> dict[str, bytes]:
-    """Return the body of a search with a linear or an rrf retriever."""
+    """Return the body of an Elasticsearch request with a linear or an rrf retriever."""
     retrievers: list[dict[str, Any]] = [
         {"retriever": {"standard": {"query": _match(signal)}}, "weight": weight}
         for signal, weight in zip(model.signals, model.weights, strict=True)
@@ -117,10 +118,10 @@ def write_elasticsearch(model: WeightedSignals) -> dict[str, bytes]:
 
 
 def write_qdrant(model: WeightedSignals) -> dict[str, bytes]:
-    """Return the body of a query: the signals are named vectors, a formula adds their scores.
+    """Return the body of a Qdrant query in which a formula adds the scores of named vectors.
 
-    Qdrant's weighted RRF is w / (rank + w (k - 1)), so its weights change the constant, too. A
-    formula over one RRF per signal has the weights of the model.
+    The weighted RRF of Qdrant is not used: its score is w / (rank + w (k - 1)), so a weight w would
+    change the constant k too. Instead, the formula weights one unweighted RRF per signal.
     """
     searches: list[dict[str, Any]] = [
         {"query": PLACEHOLDER, "using": signal, "limit": model.depth} for signal in model.signals
@@ -137,12 +138,12 @@ def write_qdrant(model: WeightedSignals) -> dict[str, bytes]:
 
 
 def write_weaviate(model: WeightedSignals) -> dict[str, bytes]:
-    """Return the arguments of a hybrid search: alpha is the weight of the vector search."""
+    """Return the arguments of a hybrid search in Weaviate: alpha weights the vector search."""
     return {"": json_file({"alpha": model.weights[1], "fusionType": "relativeScoreFusion"})}
 
 
 def write_milvus(model: WeightedSignals) -> dict[str, bytes]:
-    """Return a Python module with a ranker for a hybrid search."""
+    """Return a Python module that defines a ranker for a hybrid search in Milvus."""
     factory, arguments = "RRFRanker", str(int(model.rrf_constant))
     if model.normalizer == "none":
         weights = ", ".join(map(exact, model.weights))
@@ -158,7 +159,7 @@ def write_milvus(model: WeightedSignals) -> dict[str, bytes]:
 
 
 def write_lancedb(model: WeightedSignals) -> dict[str, bytes]:
-    """Return a Python module with a reranker for a hybrid query."""
+    """Return a Python module that defines a reranker for a hybrid query in LanceDB."""
     factory, arguments = "RRFReranker", f"K={int(model.rrf_constant)}"
     if model.normalizer == "minmax":
         factory, arguments = "LinearCombinationReranker", f"weight={exact(model.weights[1])}"
@@ -190,7 +191,10 @@ def _python(
 
 
 def write_vespa(model: WeightedSignals) -> dict[str, bytes]:
-    """Return a rank profile that fuses in the global phase; the signals are rank features."""
+    """Return a rank profile of Vespa that combines the signals in its global phase.
+
+    Signals must have the names of rank features, such as bm25(title).
+    """
     check_vespa_profile(model.name)
     for signal in model.signals:
         if not is_rank_feature(signal):
@@ -219,22 +223,28 @@ def write_vespa(model: WeightedSignals) -> dict[str, bytes]:
 
 
 def write_postgresql(model: WeightedSignals) -> dict[str, bytes]:
-    """Return a statement for PostgreSQL, which would truncate long names silently."""
+    """Return an SQL statement for PostgreSQL that combines the searches.
+
+    Raise ParameterError for long names of signals, which PostgreSQL would silently truncate.
+    """
     check_longest(model.signals, 63, "PostgreSQL")
     return _sql(model, "DOUBLE PRECISION")
 
 
 def write_duckdb(model: WeightedSignals) -> dict[str, bytes]:
-    """Return a statement for DuckDB, which ignores the case of names."""
+    """Return an SQL statement for DuckDB that combines the searches.
+
+    Raise ParameterError if names of signals differ only in case, which DuckDB ignores.
+    """
     check_distinct(model.signals, str.lower, "DuckDB")
     return _sql(model, "DOUBLE")
 
 
 def write_sqlite(model: WeightedSignals) -> dict[str, bytes]:
-    """Return a statement for SQLite and, without normalizer, one for a table of FTS5.
+    """Return an SQL statement for SQLite and, if scores are not normalized, one for FTS5 tables.
 
-    bm25(t, w1, w2) weights term frequencies before they saturate, which is not a weighted sum. A
-    sum of bm25(t, 1, 0) and bm25(t, 0, 1) is.
+    In FTS5, bm25(t, w1, w2) weights the term frequencies of two columns before they saturate, which
+    is not a weighted sum. The statement adds w1 * bm25(t, 1, 0) and w2 * bm25(t, 0, 1) instead.
     """
     check_distinct(model.signals, str.lower, "SQLite")
     files = _sql(model, "REAL")

@@ -141,7 +141,7 @@ TYPES = {"names": "String", "places": "int", "starts": "int", "categorical": "in
 
 
 def write(model: WeightedSum | CurveSum) -> dict[str, bytes]:
-    """Return a Java source file, which must be named after its class."""
+    """Return the model as a Java source file, which must be named after its class."""
     if NO_CLASS.fullmatch(model.name):
         raise ParameterError(
             given("name", model.name), " cannot be the name of a Java class here; pass another."

@@ -1,4 +1,7 @@
-"""Export to JavaScript: a function of an array or object of features, for Node.js and browsers."""
+"""Export to JavaScript: a function that scores an array or object of features.
+
+It runs in Node.js and in browsers.
+"""
 
 from marginrank.export.names import javascript_quoted
 from marginrank.export.sums import CurveSum, WeightedSum, term_list
@@ -94,7 +97,10 @@ INSIDE = """
 
 
 def write(model: WeightedSum | CurveSum) -> dict[str, bytes]:
-    """Return a script; without a module system it defines a global function named as the model."""
+    """Return the model as a script for Node.js and browsers.
+
+    Without a module system, the script defines a global function with the name of the model.
+    """
     if isinstance(model, CurveSum):
         terms, add, functions = CURVES, ADD_CURVES, FIND
         if model.grids:

@@ -1,9 +1,9 @@
-"""Export to ONNX: a graph from a matrix of features to a vector of scores; sums are in float64.
+"""Export to ONNX: a graph that maps a matrix of features to a vector of scores.
 
-A *bin* is the interval between two knots of a curve. The bins of all features are searched at once,
-by bisection. A step takes four operators, and 255 knots need eight steps. So the number of
-operators does not depend on the number of features, and memory does not depend on the number of
-knots.
+Curves of additive models are evaluated as follows. A *bin* is the interval between two adjacent
+knots of a curve. The bins of all features are found at once, by bisection: a step takes four
+operators, and 255 knots need eight steps. So the number of operators does not depend on the number
+of features, and the memory per document does not depend on the number of knots.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ from marginrank.models.additive_model import Curve
 
 
 def _write(precision: str, model: Sum[Any]) -> dict[str, bytes]:
-    """Return the ONNX file; features, scores and the knots of curves have this precision."""
+    """Return the model as an ONNX file, with features, knots and scores in this precision."""
     if isinstance(model, KernelSum):
         return write_graph(model, precision, partial(_add_kernel, model))
     if isinstance(model, CurveSum):
@@ -54,7 +54,11 @@ def _add_weights(model: WeightedSum, graph: Graph, X: str) -> str:
 
 
 class Bins(NamedTuple):
-    """The bins of an axis: their lower ends, widths, and the nodes at both ends."""
+    """The bins (intervals between adjacent knots) of a feature's curve.
+
+    `knots` are their lower ends; `left` and `right` are the indices of the curve's values at both
+    ends of each bin.
+    """
 
     knots: Floats
     widths: Floats
@@ -63,7 +67,11 @@ class Bins(NamedTuple):
 
 
 class BinPositions(NamedTuple):
-    """Names of graph outputs: each value's bin, its position in the bin, and whether missing."""
+    """Names of three ONNX outputs that locate feature values among the knots of their curves.
+
+    `bins` is the index of the interval between two knots, `shares` the relative position in it, and
+    `are_missing` whether the value is missing.
+    """
 
     bins: str
     shares: str
@@ -71,7 +79,11 @@ class BinPositions(NamedTuple):
 
 
 class GridLines(NamedTuple):
-    """Names of graph outputs: the two grid rows around a value, and the interpolation weight."""
+    """Names of three ONNX outputs that locate feature values in the grid of an interaction.
+
+    `first` and `second` are the offsets of the two rows (or columns) around the value, and `share`
+    is the weight of the second in the interpolation.
+    """
 
     first: str
     second: str
@@ -86,7 +98,10 @@ def _add_terms(model: CurveSum, graph: Graph, X: str) -> str:
 
 
 def _add_curves(graph: Graph, X: str, terms: Sequence[CurveTerm]) -> str:
-    """Add operators for the value of each curve, as `predict` computes it; return their output."""
+    """Add operators that evaluate the curve of each feature; return the name of their output.
+
+    They are the operations of `predict`, in the same order.
+    """
     axes = [axis for term in terms for axis in term.axes]
     places = _add_places(graph, X, axes, "curve")
     bins = [_bins_of(axis) for axis in axes]
@@ -100,7 +115,7 @@ def _add_curves(graph: Graph, X: str, terms: Sequence[CurveTerm]) -> str:
 
 
 def _add_places(graph: Graph, X: str, axes: Sequence[CurveAxis], name: str) -> BinPositions:
-    """Add operators that find the bins of documents; names of constants begin with `name`."""
+    """Add operators that find the bin of each feature value; constants are called `name`_…."""
     bins = [_bins_of(axis) for axis in axes]
     features = graph.constant(f"{name}_places", [axis.place for axis in axes], "int64")
     knots = graph.constant(f"{name}_knots", np.concatenate([b.knots for b in bins]))
@@ -120,7 +135,10 @@ def _add_places(graph: Graph, X: str, axes: Sequence[CurveAxis], name: str) -> B
 
 
 def _bins_of(axis: CurveAxis) -> Bins:
-    """Return the bins of an axis; a category, or the only knot, is a bin with one node."""
+    """Return the intervals between the knots of a feature.
+
+    A category, or the only knot, counts as an interval with the same value at both ends.
+    """
     nodes = np.arange(1, axis.knots.size + 1)
     if axis.categorical:
         return Bins(axis.knots, np.ones(nodes.size), nodes, nodes)
@@ -130,9 +148,10 @@ def _bins_of(axis: CurveAxis) -> Bins:
 
 
 def _halves(sizes: Integers) -> Iterator[Integers]:
-    """Yield the steps of a bisection over the bins of each axis, until one bin is left.
+    """Yield the steps of a bisection over n intervals, for each n in `sizes`, until one is left.
 
-    If the halves differ by one, both get the size of the upper half.
+    An odd number is not split evenly. The search then continues with the size of the larger half,
+    so the step does not depend on which half is chosen.
     """
     while np.any(sizes > 1):
         yield sizes // 2
@@ -140,7 +159,10 @@ def _halves(sizes: Integers) -> Iterator[Integers]:
 
 
 def _add_grids(graph: Graph, X: str, grids: Sequence[GridTerm]) -> str:
-    """Add operators for the value of each grid, as `predict` computes it; return their output."""
+    """Add operators that evaluate the grid of each interaction; return the name of their output.
+
+    They are the operations of `predict`, in the same order.
+    """
     table = graph.constant("at_nodes", np.concatenate([grid.at_nodes.ravel() for grid in grids]))
     sizes = np.array([grid.at_nodes.size for grid in grids])
     widths = np.array([grid.at_nodes.shape[1] for grid in grids])
@@ -161,9 +183,10 @@ def _add_grids(graph: Graph, X: str, grids: Sequence[GridTerm]) -> str:
 def _add_lines(
     graph: Graph, X: str, axes: Sequence[CurveAxis], starts: Integers, strides: Integers, name: str
 ) -> GridLines:
-    """Add operators that find the two rows (or columns) of a grid around each document.
+    """Add operators that find the two rows (or columns) of each grid around a document's value.
 
-    Row k of a grid begins k strides after its start; row 0 is for missing values.
+    All grids are concatenated in one array. Row k of a grid begins at start + k * stride, and row 0
+    is for missing values.
     """
     places = _add_places(graph, X, axes, name)
     of_grids = list(zip(starts, strides, map(_bins_of, axes), strict=True))
@@ -188,10 +211,10 @@ def _add_between(graph: Graph, left: str, right: str, share: str) -> str:
 
 
 def _in_float32(model: CurveSum) -> CurveSum:
-    """Return the sum with its knots rounded to float32; raise ValueError if that changes it.
+    """Return a model with its knots rounded to float32; raise ValueError if its scores change.
 
-    A value of a feature that equals a knot is rounded in the same way, so it stays on the knot.
-    This matters where curves jump, and for categories.
+    With float32 features, a value that equals a knot is rounded like the knot, so it still equals
+    it. This matters for categories and where curves jump.
     """
     spreads = [np.ptp(term.at_nodes[1:]) for term in model.terms]
     spreads += [np.ptp(term.at_nodes[1:, 1:]) for term in model.grids]
@@ -229,9 +252,10 @@ def _rounded_knots(axis: CurveAxis, curves: Sequence[Curve], spread: float) -> F
 
 
 def _blur(curve: Curve, rounded: Floats) -> float:
-    """Return the largest change of a curve between knots if values are rounded to float32.
+    """Return the largest change of a curve's value if the feature is rounded to float32.
 
-    It is 0 if the knots need no rounding: knots are feature values, so the features were float32.
+    It is 0 if rounding does not change the knots. Knots are feature values, so the features were
+    float32 already.
     """
     if curve.categorical or np.array_equal(curve.knots, rounded):
         return 0.0
@@ -241,11 +265,11 @@ def _blur(curve: Curve, rounded: Floats) -> float:
 
 
 def _add_kernel(model: KernelSum, graph: Graph, X: str) -> str:
-    """Add operators for the sum of kernels with the landmarks, by scikit-learn's formulas.
+    """Add operators for the weighted sum of kernel values, by the formulas of scikit-learn.
 
-    onnxruntime fuses a scalar factor with the matrix product next to it and keeps it in float32. So
-    factors of products are multiplied into the landmarks, and a node separates the product from the
-    scale, which is a scalar if there is one feature.
+    onnxruntime fuses a scalar factor with the matrix product next to it and rounds it to float32.
+    To prevent this, gamma is multiplied into the landmarks, and there is another operator between
+    the product and the scale, which is a scalar if there is one feature.
     """
     terms = model.listed()
     landmarks = np.stack([term.features for term in terms])

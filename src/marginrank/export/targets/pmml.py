@@ -1,4 +1,4 @@
-"""Export to PMML 4.4: a RegressionModel in float64, of features or fields derived from them."""
+"""Export to PMML 4.4: a RegressionModel in float64, with a derived field for each curve."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,14 +14,14 @@ DOUBLE = 'optype="continuous" dataType="double"'
 
 
 def write(model: WeightedSum | CurveSum) -> dict[str, bytes]:
-    """Return the PMML document, with one field per feature and one per curve."""
+    """Return the model as a PMML document."""
     if isinstance(model, WeightedSum):
         predictors = [_predictor(xml_quoted(term.name), term.weight) for term in model.terms]
         return _document(model, MISSING_IS_ZERO, predictors)
     taken, derived = {name.casefold() for name in model.used}, list[str]()
 
     def add(name: str, feature: str, curve: Curve, goes_on: bool = True) -> str:
-        """Add a derived field and return its name, which no feature has."""
+        """Add a derived field with the value of a curve; return its name, distinct from others."""
         name = unused(name, taken)
         taken.add(name)
         field = xml_quoted(feature)
@@ -33,8 +33,9 @@ def write(model: WeightedSum | CurveSum) -> dict[str, bytes]:
         _predictor(f'"{add(f"curve_{k}", term.name, term.curve)}"', 1.0)
         for k, term in enumerate(model.terms, start=1)
     ]
-    # A grid is a sum over the nodes of its first feature, of products of two derived fields: the
-    # weight of the node for the first feature, and the value there for the second.
+    # PMML has no functions of two features, so a grid is written as a sum over the nodes of its
+    # first feature. A term is the product of two derived fields: the interpolation weight of the
+    # node for the first feature, and the value of the grid's row for the second feature.
     for k, grid in enumerate(model.grids, start=1):
         first, second = (axis.name for axis in grid.axes)
         for node, (hat, row) in enumerate(zip(grid.hats, grid.rows, strict=True)):
@@ -96,7 +97,8 @@ def _straight(field: str, curve: Curve, goes_on: bool) -> Iterator[str]:
 
 
 def _categories(field: str, curve: Curve) -> Iterator[str]:
-    # Intervals of one number: PMML compares their ends as numbers, but categories as text.
+    # A category is written as an interval of one number, because PMML compares the ends of
+    # intervals as numbers, but categories as text.
     other = exact(curve.missing)
     yield (
         f'    <Discretize field={field} dataType="double" mapMissingTo="{other}" '

@@ -1,4 +1,4 @@
-"""Export to Python: a function of a sequence or mapping of features, without dependencies."""
+"""Export to Python: a function without dependencies that scores a sequence or mapping."""
 
 from marginrank.export.sums import CurveSum, WeightedSum, term_list
 from marginrank.export.text import WRITTEN_BY, entry_lines, exact
@@ -75,7 +75,7 @@ def inside(left, share):
 
 
 def write(model: WeightedSum | CurveSum) -> dict[str, bytes]:
-    """Return the source of a Python module."""
+    """Return the model as the source of a Python module."""
     if isinstance(model, CurveSum):
         terms, add, behind = CURVES, ADD_CURVES, FIND
         if model.grids:

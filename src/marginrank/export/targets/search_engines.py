@@ -1,8 +1,9 @@
-"""Search engines and ranking libraries: Elasticsearch, OpenSearch, Solr, Vespa, Lucene, RankLib.
+"""Export of linear models to Elasticsearch, OpenSearch, Solr, Vespa, Lucene, RankLib and fastrank.
 
-The LTR plugins and Solr add in float32, in the order of the features, and have no constant: an
-offset is written as a shift of one feature by a normalizer. Vespa and Lucene evaluate expressions
-in float64. RankLib and fastrank read LETOR text, where features are numbered from 1.
+The LTR plugins of Elasticsearch and OpenSearch, and Solr, add terms in float32 in the order of the
+features. Their models have no constant, so an offset is written as a normalizer that shifts one
+feature. Vespa and Lucene evaluate expressions in float64. RankLib and fastrank read LETOR text, in
+which features are numbered from 1.
 """
 
 import re
@@ -37,7 +38,10 @@ RANK_FEATURE = re.compile(
 
 
 def write_ltr_plugin(model: WeightedSum) -> dict[str, bytes]:
-    """Return the JSON bodies of three requests: ``_createmodel``, ``_featureset`` and a search."""
+    """Return three JSON requests for the LTR plugins of Elasticsearch and OpenSearch.
+
+    They are the body of ``_createmodel``, of ``_featureset``, and of a search that reranks.
+    """
     weights = {term.name: term.weight for term in model.listed()}
     _check_float32(model.terms)
     check_not_found(weights, TEMPLATE_TAG, "'{{' begins a tag of the plugin's templates")
@@ -59,7 +63,7 @@ def write_ltr_plugin(model: WeightedSum) -> dict[str, bytes]:
 
 
 def _shifted(model: WeightedSum) -> tuple[Term, float]:
-    """Return a term and the mean to subtract from its feature, which adds the offset to scores."""
+    """Return a term, and the number to subtract from its feature so that scores get the offset."""
     term = max(model.terms, key=lambda term: abs(term.weight))
     mean = -model.offset / term.weight
     if abs(mean) > LARGEST_FLOAT32:
@@ -80,7 +84,7 @@ def _check_float32(terms: Iterable[Term]) -> None:
 
 
 def _feature(name: str) -> dict[str, Any]:
-    """Return a feature whose value is the field of the same name, 0 where that is missing."""
+    """Return the JSON of a feature: the value of the field with its name, or 0 if missing."""
     value = {"field": name, "missing": 0.0}
     query = {"query": {"match_all": {}}, "field_value_factor": value, "boost_mode": "replace"}
     return {
@@ -118,10 +122,11 @@ def write_solr(model: WeightedSum) -> dict[str, bytes]:
 
 
 def write_vespa(model: WeightedSum) -> dict[str, bytes]:
-    """Return the rank profile, and a map from features to attributes if their names differ.
+    """Return the model as a rank profile of Vespa.
 
-    A name such as "bm25(title)" is a rank feature, others are attributes. Vespa cannot quote names,
-    so an attribute whose name is not an identifier gets a similar one.
+    A name such as "bm25(title)" is a rank feature of Vespa; other features are read from
+    attributes. Vespa cannot quote names, so an attribute whose name is not an identifier is
+    renamed. A second file then maps the names of features to their attributes.
     """
     check_vespa_profile(model.name)
     attributes = [name for name in model.features if not is_rank_feature(name)]
@@ -152,12 +157,12 @@ def _vespa_term(value: str, weight: float) -> str:
 
 
 def is_rank_feature(name: str) -> bool:
-    """Whether a name is a rank feature of Vespa with its arguments, such as bm25(title)."""
+    """Return True if a name is a rank feature of Vespa with its arguments, such as bm25(title)."""
     return RANK_FEATURE.fullmatch(name) is not None
 
 
 def check_vespa_profile(name: str) -> None:
-    """Raise ParameterError if a name is not allowed for a rank profile of Vespa."""
+    """Raise ParameterError if a name is reserved for a built-in rank profile of Vespa."""
     if name in VESPA_PROFILES:
         raise ParameterError(
             given("name", name), " is a built-in rank profile of Vespa; pass another name."
@@ -174,7 +179,7 @@ def _vespa_function(name: str, terms: list[str]) -> str:
 
 
 def write_lucene(model: WeightedSum) -> dict[str, bytes]:
-    """Return the Lucene expression of the score; a missing field counts as 0."""
+    """Return the model as a Lucene expression; a missing field counts as 0."""
     check_no_reordering(term.name for term in model.terms)
     terms = [f"{exact(t.weight)}*doc[{lucene_quoted(t.name)}].value" for t in model.terms]
     if model.offset:
@@ -183,13 +188,16 @@ def write_lucene(model: WeightedSum) -> dict[str, bytes]:
 
 
 def write_ranklib(model: WeightedSum) -> dict[str, bytes]:
-    """Return a Coordinate Ascent model; RankLib recognizes it by the first line."""
+    """Return the model as a file of RankLib's linear model, Coordinate Ascent."""
     weights = " ".join(f"{term.place + 1}:{exact(term.weight)}" for term in model.listed())
     return {"": f"## Coordinate Ascent\n## {WRITTEN_BY}\n{weights}\n".encode("ascii")}
 
 
 def write_fastrank(model: WeightedSum) -> dict[str, bytes]:
-    """Return the JSON for fastrank's ``CModel.from_dict``; the weight at index 0 is not used."""
+    """Return the model as JSON for ``CModel.from_dict`` of fastrank.
+
+    fastrank numbers features from 1, so the weight at index 0 is not used.
+    """
     weights = [0.0] * (1 + max((term.place + 1 for term in model.terms), default=0))
     for term in model.terms:
         weights[term.place + 1] = term.weight

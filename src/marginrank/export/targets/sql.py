@@ -25,32 +25,41 @@ NEXT = "\n    "  # separator of the cases of a curve
 
 
 class Column(NamedTuple):
-    """SQL expressions for a feature: the stored value, and the value with NULL for NaN."""
+    """Two SQL expressions for a feature: its value, and its value with NULL instead of NaN."""
 
     number: str
     or_null: str
 
 
 def write_sqlite(model: WeightedSum | CurveSum) -> dict[str, bytes]:
-    """Return a statement for SQLite, which has no NaN and ignores the case of names."""
+    """Return an SQL statement for SQLite that computes the scores.
+
+    Raise ParameterError if feature names differ only in case, which SQLite ignores.
+    """
     check_distinct(model.features, str.lower, "SQLite")
     return _file(_select(model, "REAL", has_nan=False))
 
 
 def write_duckdb(model: WeightedSum | CurveSum) -> dict[str, bytes]:
-    """Return a statement for DuckDB, which ignores the case of names."""
+    """Return an SQL statement for DuckDB that computes the scores.
+
+    Raise ParameterError if feature names differ only in case, which DuckDB ignores.
+    """
     check_distinct(model.features, str.lower, "DuckDB")
     return _file(_select(model, "DOUBLE"))
 
 
 def write_postgresql(model: WeightedSum | CurveSum) -> dict[str, bytes]:
-    """Return a statement for PostgreSQL; raise an error for names that it would truncate."""
+    """Return an SQL statement for PostgreSQL that computes the scores.
+
+    Raise ParameterError for long feature names, which PostgreSQL would silently truncate.
+    """
     check_longest(model.used, 63, "PostgreSQL")
     return _file(_select(model, "DOUBLE PRECISION"))
 
 
 def write_dialect(model: WeightedSum) -> dict[str, bytes]:
-    """Return a statement in another dialect, translated by sqlglot."""
+    """Return an SQL statement that computes the scores, translated to a dialect by sqlglot."""
     sqlglot = require("sqlglot", "sql")
     # Dialects differ in which characters end a quoted name, so only plain names are safe.
     check_not_found(
@@ -133,7 +142,7 @@ def _grid(term: GridTerm, first: Column, second: Column) -> str:
 
 
 def _flat_beyond(knots: Floats, column: Column, at_nodes: list[str], between: list[str]) -> str:
-    """Return the CASE expression of a function that is constant beyond its outer knots."""
+    """Return the CASE expression of a curve that is constant beyond its outer knots."""
     below = zip(knots, [at_nodes[1], *between], strict=True)
     return _case(column, at_nodes[0], below if between else (), at_nodes[-1])
 
