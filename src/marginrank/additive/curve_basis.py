@@ -1,26 +1,28 @@
-"""The basis functions of the curves of an additive model, scaled so the penalty is ½‖u‖².
+"""Basis functions for the curves of an additive model, scaled so that the penalty is ½‖u‖².
 
-The curve of a feature is given by its values c at the knots t_0 < … < t_m, and linear between them.
-It is the sum of a line, which fits it best on the documents, and a remainder r:
+The curve of a feature x is piecewise linear: it is given by its values c at the knots t_0 < … <
+t_m. It is the sum of the straight line a (t − mean) that fits it best on the documents, and a
+remainder r:
 
     c = a (t − mean) + r,    mean(r) = 0,  cov(r, x) = 0
 
-The penalty is the penalty of RankSVM for the line, and λ times the roughness of r:
+The penalty is the ridge penalty of RankSVM for the line, plus λ times the roughness R of r:
 
     ½ σ² a² + ½ λ (σ / τ)² R(r),    R(r) = m Σ (Δr)² + m³/π² Σ (Δ²r)²
 
-where σ is the scale that the feature is divided by, τ is its standard deviation, and Δ is the
-difference between adjacent knots. Knots are quantiles, so R approximates ∫ r'² + r''² / π² where r
-is a function of the share of documents below x. A line has the same penalty as in RankSVM, for any
-λ.
+Here λ is the parameter `smoothness`, σ is the scale that the feature is divided by, τ is its
+standard deviation, and Δ is the difference between adjacent knots. Knots are quantiles, so R
+approximates ∫ r'² + r''² / π², with r as a function of the share of documents below x. A line has
+the same penalty as in RankSVM, for any λ.
 
-On the space of all r, the eigenvectors of the covariance relative to R are a basis of curves that
-are uncorrelated on the documents and ordered by variance. Scaled by their penalty, and together
-with the line, they have the penalty ½‖u‖². Missing values, and categories, are indicator columns
-with one weight each.
+The basis functions of a feature are the line and the generalized eigenvectors of the covariance of
+r over the documents, relative to R. They are uncorrelated on the documents and ordered by variance.
+Each is divided by the square root of its penalty, so the penalty of weights u is ½‖u‖². Missing
+values and categories have indicator functions with one weight each.
 
-Hat functions and the codes of feature values are defined in :mod:`marginrank.additive.knots`. A
-*block* holds the basis functions of one feature, or of one grid over two features.
+A *hat function* is piecewise linear, one at a single knot and zero at all other knots; see
+:mod:`marginrank.additive.knots`. A *block* contains the basis functions of one feature, or of one
+grid over two features.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,17 +44,18 @@ from marginrank.operators.transformed import Transformation
 
 STEP = 1.0 / WHOLE
 SEED = 1  # random seed of the document sample
-BLOCK_ENTRIES = 1 << 20  # number of codes processed at a time, which limits memory
+BLOCK_ENTRIES = 1 << 20  # number of codes processed at a time, to bound the memory
 LEAST, MOST = 1e-290, 1e290  # variances in this range do not under- or overflow in products
 FEW = 1e-6  # added to the count of each knot: a knot without documents makes matrices singular
 
 
 @dataclass(frozen=True)
 class CurveBasis(Transformation):
-    """The basis functions of all features and grids, stored as their values at the knots.
+    """The basis functions of all features and grids of an additive model, by their values at knots.
 
-    As a Transformation, it maps the weights u of the basis functions to the values of the curves at
-    the knots, which are the weights of the hat functions.
+    As a Transformation, it maps the weights u of basis functions to the values of curves at knots.
+    These values are the weights of hat functions: piecewise linear functions, one at a single knot
+    and zero at all others.
     """
 
     # For each feature or grid, one row per knot and one column per function; row 0 is for missing
@@ -64,7 +67,7 @@ class CurveBasis(Transformation):
 
     @cached_property
     def starts(self) -> Integers:
-        """The index of the first basis function of each block, then the number of all functions."""
+        """Index of the first basis function of each feature or grid, then their total number."""
         sizes = [block.shape[1] for block in self.blocks]
         return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
@@ -77,7 +80,10 @@ class CurveBasis(Transformation):
         return _block_diagonal([block.T for block in self.blocks])
 
     def hats(self, k: int) -> range:
-        """Return the columns of HatCodes.codes that block k uses: one per feature, or CLASSES."""
+        """Return the columns of encoded values that block k (a feature or a grid) uses.
+
+        A feature uses one column of ``HatCodes.codes``, a grid uses CLASSES columns.
+        """
         n_curves = len(self.blocks) - self.n_grids
         first = n_curves + CLASSES * (k - n_curves)
         return range(k, k + 1) if k < n_curves else range(first, first + CLASSES)
@@ -91,9 +97,9 @@ class CurveBasis(Transformation):
         )
 
     def combine(self, combinations: Mapping[int, Combination]) -> "CurveBasis":
-        """Return a basis with the functions of some features replaced by linear combinations.
+        """Return a basis with linear combinations of the functions of some features or grids.
 
-        `combinations` maps the index of a block (feature or grid) to the coefficients.
+        `combinations` maps the index of a feature or grid to the coefficients.
         """
         functions, variances = list(self.blocks), np.split(self.variances, self.starts[1:-1])
         for k, combination in combinations.items():
@@ -107,19 +113,19 @@ class CurveBasis(Transformation):
 
     @cached_property
     def magnitudes(self) -> Floats:
-        """The largest absolute value of each basis function between its outer knots."""
+        """Largest absolute value of each basis function between its smallest and largest knot."""
         return np.concatenate([np.abs(block).max(axis=0) for block in self.blocks])
 
     def inner(self, u: Floats) -> Floats:
-        """Return the values at the knots of the curves whose basis functions have the weights u."""
+        """Return the values of the curves at their knots, for weights u of the basis functions."""
         values: Floats = self._matrix @ u
         return values
 
     def outer(self, sums: Floats) -> Floats:
-        """Convert sums over documents from one per hat function to one per basis function.
+        """Convert sums over documents for each hat function to sums for each basis function.
 
-        A sum is Σ z_i f(x_i), with the function f at document i and any numbers z_i. The functions
-        are along the last axis.
+        A sum is Σ_i z_i f(x_i) over documents i with numbers z_i, for a function f. The last axis
+        of `sums` has one entry per function.
         """
         by_weight: Floats = (self._transposed @ sums.T).T
         return by_weight
@@ -138,7 +144,7 @@ def _block_diagonal(blocks: Sequence[Floats]) -> Any:
 
 
 class BasisBlock(NamedTuple):
-    """The basis functions of one feature or one grid, and their variances over the documents."""
+    """Basis functions of one feature or one grid of an additive model, with their variances."""
 
     functions: Floats  # values: one row per column of hat functions, one column per basis function
     variances: Floats
@@ -146,10 +152,10 @@ class BasisBlock(NamedTuple):
 
 @dataclass(frozen=True)
 class CurveShapes:
-    """Basis functions of all features before they are scaled for a smoothness and a scale.
+    """Basis functions of all features that do not yet depend on the smoothness and the scale.
 
-    The functions of a feature are indicators of missing values or categories, the line of slope
-    one, and curves of roughness one.
+    The functions of a feature are indicators of missing values or categories, the straight line of
+    slope one, and curves of roughness one.
     """
 
     blocks: list[BasisBlock]  # one per feature
@@ -158,7 +164,10 @@ class CurveShapes:
 
     @classmethod
     def of(cls, knots: Knots, codes: HatCodes) -> "CurveShapes":
-        """Compute the unscaled basis functions of each feature from its knots and its values."""
+        """Compute basis functions of each feature from its knots and its encoded values.
+
+        They are not yet scaled for a smoothness and a scale of the features.
+        """
         sums = HatSums.of(sample(codes), knots)
         missing = _with_gaps(codes)
         blocks: list[BasisBlock] = [BasisBlock(np.empty((0, 0)), np.empty(0))] * knots.n_features
@@ -183,9 +192,9 @@ class CurveShapes:
         return cls(blocks, n_steps, deviations)
 
     def with_ridge(self, feature: int, ridge: float) -> "CurveShapes":
-        """Return the same functions, with the penalty ½ ridge ‖b‖² for one categorical feature.
+        """Return these functions with the penalty ½ `ridge` ‖b‖² for one categorical feature.
 
-        b are the values of the categories.
+        b are the values of the model for the categories.
         """
         blocks = list(self.blocks)
         functions, variances = blocks[feature]
@@ -193,9 +202,9 @@ class CurveShapes:
         return replace(self, blocks=blocks)
 
     def sizes(self, smoothness: float, scale: Floats | None = None) -> Floats:
-        """Return the factor of each basis function for a smoothness λ and scales σ.
+        """Return the factors by which a smoothness λ and feature scales σ multiply basis functions.
 
-        Factors of curves are 0 if the smoothness is infinite.
+        Factors of curves are 0 if the smoothness is infinite: all curves are then straight lines.
         """
         counts = np.array([block.variances.size for block in self.blocks])
         feature = np.repeat(np.arange(counts.size), counts)
@@ -208,8 +217,8 @@ class CurveShapes:
     def basis(self, smoothness: float, scale: Floats | None = None) -> CurveBasis:
         """Return the scaled basis functions, for which the penalty of weights u is ½‖u‖².
 
-        `smoothness` is λ; if it is infinite, all curves are straight lines. `scale` is σ, by
-        default 1.
+        `smoothness` is λ; if it is infinite, all curves are straight lines. `scale` has the
+        divisors σ of the features, by default 1.
         """
         sizes = self.sizes(smoothness, scale)
         starts = np.cumsum([block.variances.size for block in self.blocks])[:-1]
@@ -223,7 +232,7 @@ class CurveShapes:
 
 
 def sample(codes: HatCodes) -> HatCodes:
-    """Return the codes of a random sample of at most SAMPLE documents."""
+    """Return the encoded values of a random sample of at most SAMPLE documents."""
     n_documents = codes.codes.shape[0]
     if n_documents <= SAMPLE:
         return codes
@@ -243,9 +252,9 @@ def _with_gaps(codes: HatCodes) -> NDArray[np.bool_]:
 
 
 class HatSums(NamedTuple):
-    """Means over the documents of each hat function, its square and its product with the next.
+    """Means over the documents of hat functions, their squares, and products of neighbors.
 
-    Products of other hat functions are zero.
+    A hat function is one at a knot and zero at the other knots, so other products are zero.
     """
 
     mean: Floats
@@ -272,9 +281,9 @@ class HatSums(NamedTuple):
         return cls(mean, squares, left_right)
 
     def moments(self, first: Integers, width: int) -> "HatMoments":
-        """Return the moments of some features, each with `width` hat functions.
+        """Return the moments of the hat functions of features that have `width` functions each.
 
-        `first` are the columns of the first hat function of each feature.
+        `first` has the index of the first hat function of each feature.
         """
         at = first[:, None] + np.arange(width)
         products = self.squares[at][:, :, None] * np.eye(width)
@@ -284,7 +293,7 @@ class HatSums(NamedTuple):
 
 
 class HatMoments(NamedTuple):
-    """First and second moments of the hat functions of several features.
+    """Means of the hat functions of several features, and means of products of two of them.
 
     All features have the same number of hat functions.
     """
@@ -293,9 +302,9 @@ class HatMoments(NamedTuple):
     products: Floats  # (n_features, n_columns, n_columns): means of products of two functions
 
     def present(self) -> "HatMoments":
-        """Return moments over documents without a missing value; drop the column of missing values.
+        """Return the moments of each feature over the documents in which it is not missing.
 
-        Each feature has its own documents.
+        The function for missing values is dropped.
         """
         mean = self.mean[:, 1:] + FEW
         products = self.products[:, 1:, 1:] + FEW * np.eye(mean.shape[1])
@@ -308,7 +317,7 @@ class HatMoments(NamedTuple):
 
 
 class FeatureLines(NamedTuple):
-    """For each feature, the straight line of slope one, as values at the knots.
+    """Straight lines of slope one, one per feature, as values at the feature's knots.
 
     All features have the same number of knots.
     """
@@ -353,10 +362,10 @@ def _curves(lines: FeatureLines) -> list[BasisBlock]:
 
 
 def _eigencurves(along: Floats, moments: HatMoments) -> tuple[Floats, Floats]:
-    """Return curves of roughness R = 1, and their variances in descending order.
+    """Return basis curves of roughness 1 for each feature, and their variances in descending order.
 
-    The curves are uncorrelated with the lines and with each other. `along` has the mean products of
-    hat functions with lines.
+    The curves are uncorrelated with the straight line of the feature and with each other. `along`
+    has the mean products of hat functions with lines.
     """
     conditions = np.stack([moments.mean, along], axis=2)
     conditions /= np.linalg.norm(conditions, axis=1, keepdims=True)
@@ -371,7 +380,7 @@ def _eigencurves(along: Floats, moments: HatMoments) -> tuple[Floats, Floats]:
 
 
 def roughness(n_knots: int) -> Floats:
-    """Return the matrix M of the roughness R(r) = rᵀMr, with r the values of a curve at knots."""
+    """Return the matrix M of the roughness rᵀMr of a curve with values r at `n_knots` knots."""
     m = n_knots - 1
     first = np.diff(np.eye(n_knots), axis=0)
     second = np.diff(first, axis=0)

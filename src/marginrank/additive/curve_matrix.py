@@ -1,10 +1,10 @@
-"""The design matrix of an additive model: basis functions evaluated at documents.
+"""The design matrix of an additive model: one row per document, one column per basis function.
 
-It is never computed as a whole.
-
-The native kernels use the hat functions of :class:`HatMatrix`, three bytes per value. The solvers
-use the weights of a basis of curves (:mod:`marginrank.additive.curve_basis`), in which the penalty
-is ½‖u‖². :class:`CurveDesign` translates between them.
+It is never stored. The native kernels multiply with a matrix of hat functions (:class:`HatMatrix`),
+which takes three bytes per feature value. A hat function is piecewise linear, one at a single knot
+of a feature and zero at its other knots. Solvers use the weights of other basis functions
+(:mod:`marginrank.additive.curve_basis`), for which the penalty is ½‖u‖². :class:`CurveDesign`
+converts between both.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,7 +32,10 @@ FULL_HESSIAN = 1024  # with at most this many columns, the diagonal is taken fro
 
 
 class HatMatrix(NativeMatrix):
-    """The matrix of all hat functions at all documents; `X` has the feature values as HatCodes."""
+    """Matrix with one row per document and one column per hat function of an additive model.
+
+    `X` has the encoded feature values, from which the entries are computed.
+    """
 
     @classmethod
     def of(cls, codes: HatCodes, starts: Integers) -> "HatMatrix":
@@ -45,7 +48,10 @@ class HatMatrix(NativeMatrix):
 
 @dataclass(frozen=True)
 class CurveMatrix(Matrix):
-    """The matrix of all basis functions at all documents, one row per document; not stored."""
+    """Design matrix of an additive model: one row per document, one column per basis function.
+
+    Its entries are not stored.
+    """
 
     hats: HatMatrix
     knots: Knots
@@ -60,7 +66,7 @@ class CurveMatrix(Matrix):
 
     @cached_property
     def starts(self) -> Integers:
-        """The index of the first hat function of each feature, then the number of all."""
+        """Index of the first hat function of each feature or class of grid nodes, then the total."""
         return hat_starts(self.knots, self.grids)
 
     @property
@@ -79,11 +85,11 @@ class CurveMatrix(Matrix):
         return self.basis.magnitudes
 
     def restrict(self, columns: Integers, threads: int) -> NativeMatrix:
-        """Return the columns at the ascending indices `columns` as a dense matrix."""
+        """Return the columns with the ascending indices `columns` as a dense matrix."""
         return as_native(self.values(columns))
 
     def feature(self, j: Any) -> Any:
-        """Return the feature that basis function j is a function of; for a grid, its first one."""
+        """Return the feature that column j depends on; for a grid, the first of two features."""
         of_blocks = [*range(self.knots.n_features), *(grid.features[0] for grid in self.grids)]
         return np.array(of_blocks)[np.searchsorted(self.basis.starts, j, side="right") - 1]
 
@@ -96,9 +102,9 @@ class CurveMatrix(Matrix):
         return self.basis.starts
 
     def combine_blocks(self, combinations: Mapping[int, Combination]) -> "CurveMatrix":
-        """Return the matrix in which some blocks have linear combinations of their columns.
+        """Return the matrix with linear combinations of the columns of some features or grids.
 
-        `combinations` maps the index of a block to its combinations.
+        `combinations` maps the index of a feature or grid to the coefficients.
         """
         return replace(self, basis=self.basis.combine(combinations))
 
@@ -114,9 +120,9 @@ class CurveMatrix(Matrix):
         return CurveMatrix.of(codes, self.knots, self.basis, self.grids), sample.compact()
 
     def values(self, columns: Integers, rows: Integers | None = None) -> Floats:
-        """Return the values of the basis functions `columns` (ascending) at rows, as an array.
+        """Return the columns with the ascending indices `columns` as an array.
 
-        By default, all rows are included.
+        `rows` are the rows to include, by default all.
         """
         codes = self.codes if rows is None else self.codes.take(rows)
         result = np.empty((codes.codes.shape[0], columns.size))
@@ -131,10 +137,10 @@ class CurveMatrix(Matrix):
         return result
 
     def _columns(self, codes: HatCodes, k: int) -> Iterator[tuple[Integers, Any]]:
-        """Yield, for each column of codes of block k, where its values are between hat functions.
+        """Yield, for each column of codes of block k, the positions of its values.
 
-        This is the index in the block of the hat function to the left of each value, and the
-        distance from there to the next, between 0 and 1.
+        A position is the index within the block of the hat function to the left of the value, and
+        the distance from there to the next, between 0 and 1.
         """
         hats = self.basis.hats(k)
         for j in hats:
@@ -143,7 +149,7 @@ class CurveMatrix(Matrix):
 
 
 class CurveDesign(TransformedDesign):
-    """The design of a CurveMatrix; products are computed from products with its HatMatrix."""
+    """Products with a CurveMatrix, computed from products with its matrix of hat functions."""
 
     matrix: CurveMatrix
     inner: NativeDesign

@@ -1,4 +1,4 @@
-"""The fit of additive models, for AdditiveRankSVM and the command line."""
+"""Fits of additive models, for AdditiveRankSVM and the command ``marginrank train-additive``."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -49,7 +49,7 @@ NO_GROUPS: Integers = np.zeros(1, dtype=np.int64)
 
 @dataclass(frozen=True, kw_only=True)
 class AdditiveParameters(AdditiveDeclaration, RidgeParameters):
-    """The parameters of :class:`~marginrank.AdditiveRankSVM`."""
+    """The validated parameters of :class:`~marginrank.AdditiveRankSVM`."""
 
     def check(self) -> None:
         super().check()
@@ -65,21 +65,21 @@ class AdditiveParameters(AdditiveDeclaration, RidgeParameters):
         find_solver(self.solver, get_loss(self.loss), structure)
 
     def structure(self, starts: Integers, cone: Cone | None) -> Cone | Groups | None:
-        """Return the constraint (`cone`) or the group penalty on the weights, or None.
+        """Return the monotonicity constraint `cone`, or the group-lasso penalty, on the weights.
 
-        `starts` has the first weight of each group.
+        None if neither is requested. `starts` has the first weight of each group.
         """
         return Groups(self.group_l1, starts) if self.group_l1 > 0 else cone
 
     def smoothness_for(self, n_features: int) -> float:
-        """Return the parameter `smoothness`, or its default for a number of features."""
+        """Return the parameter `smoothness`, or the default for `n_features` if it is None."""
         if self.smoothness is not None:
             return self.smoothness
         return n_features / FEATURES_AT_ONE
 
 
 def empty_message(model: AdditiveModel, parameters: AdditiveParameters) -> Message | None:
-    """Return a warning if `group_l1` has made all curves zero, else None."""
+    """Return the warning that `group_l1` has made all curves of a model zero, or None."""
     if parameters.group_l1 == 0 or not model.is_zero:
         return None
     return Message(
@@ -100,10 +100,10 @@ def fit_additive(
     seed: int = 0,
     callback: Callback | None = None,
 ) -> AdditiveModel:
-    """Fit an additive model: one curve per feature, and grids for `interactions` feature pairs.
+    """Fit an additive model: one curve per feature, and joint functions of pairs of features.
 
-    Features may have missing values (NaN). The other arguments are as in
-    :func:`~marginrank.fit.linear.fit_linear`.
+    The number of pairs is the parameter `interactions`. Features may have missing values (NaN). The
+    other arguments are as in :func:`~marginrank.fit.linear.fit_linear`.
     """
     check_ndcg_inputs(parameters.objective, pairs=pairs, position=data.position)
     problem = prepare(data, parameters)
@@ -128,7 +128,7 @@ def fit_additive(
 
 
 class AdditiveProblem(NamedTuple):
-    """The design matrix and the constraints of an additive fit, which do not depend on C."""
+    """Design matrix and constraints of an additive fit; they do not depend on C."""
 
     matrix: CurveMatrix
     scale: Scale | None
@@ -181,10 +181,11 @@ class AdditiveProblem(NamedTuple):
         propensity: Floats | None = None,
         seed: int = 0,
     ) -> "AdditiveProblem":
-        """Return the problem with grids for the `parameters.interactions` best pairs of features.
+        """Return the problem with joint functions for the best pairs of features.
 
-        The pairs are chosen by fits with a smooth loss and a loose tol. Monotone features have no
-        interactions: with one, the score would not be monotone in the feature.
+        Their number is the parameter `interactions`. Pairs are selected by fits with a smooth loss
+        and a loose tol. Monotone features have no interactions, because the score would not be
+        monotone.
         """
         if not parameters.interactions:
             return self
@@ -219,7 +220,7 @@ class AdditiveProblem(NamedTuple):
         parameters: AdditiveParameters,
         feature_names: Sequence[str] | None = None,
     ) -> AdditiveModel:
-        """Return the AdditiveModel for the weights w of the basis functions."""
+        """Return the AdditiveModel for weights w of the basis functions."""
         matrix, values = self.matrix, self.matrix.basis.inner(w)
         knots = matrix.knots
         for k, sign in self.signs.items():
@@ -240,11 +241,11 @@ class AdditiveProblem(NamedTuple):
 
 
 def monotone_cone(basis: CurveBasis, signs: Mapping[int, int]) -> Cone:
-    """Return the constraint that curves are monotone, as a cone of weights.
+    """Return the constraint on the weights that some curves are increasing or decreasing.
 
-    `signs` maps a feature to 1 (increasing) or −1 (decreasing). The values of a curve at the knots
-    are Tu, with weights u and basis functions T. The matrix D takes differences between adjacent
-    knots, so the curve is increasing if DTu ≥ 0. A curve with one knot has no constraint.
+    `signs` maps a feature to 1 (increasing) or −1 (decreasing). The values of a curve at its knots
+    are Tu, with weights u and basis functions T. The curve is increasing if DTu ≥ 0, where D takes
+    differences between adjacent knots. A curve with one knot has no constraint.
     """
     return Cone(
         [
@@ -260,7 +261,7 @@ def monotone_cone(basis: CurveBasis, signs: Mapping[int, int]) -> Cone:
 
 
 def exactly_monotone(values: Floats, sign: int) -> Floats:
-    """Return the values of a curve at its knots, made exactly monotone despite rounding.
+    """Return the values of a curve at its knots, corrected for rounding errors to be monotone.
 
     The values become multiples of one number. Their differences are then exact, so interpolated
     values are monotone, too.
@@ -272,7 +273,10 @@ def exactly_monotone(values: Floats, sign: int) -> Floats:
 
 
 class Layout(NamedTuple):
-    """Encoded features, knots and unscaled basis functions: fits of any smoothness share them."""
+    """Knots, encoded feature values and unscaled basis functions of an additive fit.
+
+    Fits with different smoothness and C share them.
+    """
 
     hats: HatMatrix
     knots: Knots
@@ -291,13 +295,13 @@ class Layout(NamedTuple):
 
 
 def prepare(data: RankingData, parameters: AdditiveParameters) -> AdditiveProblem:
-    """Make the problem of a fit: choose knots, encode all values, compute basis functions."""
+    """Set up an additive fit: choose knots, encode feature values, compute basis functions."""
     layout = lay_out(data, parameters)
     return layout.problem(parameters.smoothness_for(data.n_features))
 
 
 def lay_out(data: RankingData, parameters: AdditiveParameters) -> Layout:
-    """Choose knots, encode all values and compute the unscaled basis functions of a fit."""
+    """Choose knots, encode feature values and compute unscaled basis functions of a model."""
     names, n_features = data.feature_names, data.n_features
     categorical = chosen_columns(
         "categorical_features", parameters.categorical_features, names, n_features

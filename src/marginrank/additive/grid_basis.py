@@ -5,9 +5,10 @@ A function of two features is given by its values at the nodes of a grid
 the documents it is uncorrelated with every function of one of the two features that is linear
 between the rows, or columns, of the grid.
 
-The penalty of such a function g of features a and b, with σ, τ and λ as in
-:mod:`marginrank.additive.curve_basis`, is ½ (σ_a / τ_a)² (σ_b / τ_b)² (∫∫ g² + λ R / 3). R is the
-roughness of curves in two directions,
+The penalty of such a function g of features a and b is ½ (σ_a / τ_a)² (σ_b / τ_b)² (∫∫ g² + λ R /
+3). As in :mod:`marginrank.additive.curve_basis`, σ is the scale that a feature is divided by, τ its
+standard deviation and λ the parameter `smoothness`. R extends the roughness of curves to two
+directions,
 
     R(g) = ∫∫ g_u² + g_v² + (g_uu² + 2 g_uv² + g_vv²) / π²   by differences from node to node,
 
@@ -43,7 +44,7 @@ SHARE = 1 / 3  # factor on λ: per variance, cos πu cos πv then has the same p
 
 
 class GridAxis(NamedTuple):
-    """One of the two features of a grid, with the matrices of its part of the penalty.
+    """One of the two features of a grid, with the matrices of its part of the roughness penalty.
 
     A *node* of the axis is a knot of the feature, a category, or the missing value.
     """
@@ -54,23 +55,23 @@ class GridAxis(NamedTuple):
 
     @property
     def alone(self) -> Floats:
-        """The diagonal matrix with one for nodes without neighbors and zero for other nodes.
+        """Diagonal matrix with 1 for nodes of the axis without neighbors, and 0 for other nodes.
 
-        Categories and missing values have no neighbors.
+        Nodes without neighbors are categories and the missing value.
         """
         alone = np.ones(self.used.size) if self.categorical else np.eye(self.used.size)[0]
         return np.diag(alone)
 
     @property
     def mass(self) -> Floats:
-        """The matrix M for which gᵀMg is ∫ g² along the axis; g are the values at the nodes."""
+        """Matrix M with gᵀMg = ∫ g² along the axis, for a function with values g at the nodes."""
         n = self.used.size - 1
         return self.alone + self.ratio / n * (np.eye(n + 1) - self.alone)
 
     def differences(self, order: int) -> Floats:
-        """Return the matrix M of gᵀMg = ∫ (g')² (`order` 1) or ∫ (g'')² (`order` 2).
+        """Return the matrix M with gᵀMg = ∫ (g')² (`order` 1) or ∫ (g'')² (`order` 2).
 
-        g are the values at the nodes.
+        The function has the values g at the nodes of the axis.
         """
         n = self.used.size - 1
         form = np.zeros((n + 1, n + 1))
@@ -81,7 +82,10 @@ class GridAxis(NamedTuple):
 
 
 def penalty(rows: GridAxis, columns: GridAxis, smoothness: float) -> Floats:
-    """Return the matrix A of the penalty ½ vᵀAv, with v the values at the grid's nodes by row."""
+    """Return the matrix A of the penalty ½ vᵀAv of a function with values v at the nodes of a grid.
+
+    Nodes are ordered row by row.
+    """
     slope = rows.differences(1), columns.differences(1)
     bend = [axis.differences(1) + axis.differences(2) / np.pi**2 for axis in (rows, columns)]
     rough = np.kron(bend[0], columns.mass) + np.kron(rows.mass, bend[1])
@@ -91,9 +95,10 @@ def penalty(rows: GridAxis, columns: GridAxis, smoothness: float) -> Floats:
 
 
 def node_weights(grid: FeatureGrid, axes: HatCodes) -> sp.csr_array:
-    """Return a sparse matrix of interpolation weights: one row per document, one column per node.
+    """Return a sparse matrix of bilinear interpolation: one row per document, one column per node.
 
-    `axes` has the values of the two features of the grid.
+    A node is a row and a column of the grid. `axes` has the documents' values of the grid's two
+    features, encoded.
     """
     left, p = axes.codes.astype(np.int64), axes.steps / WHOLE
     n_documents, width = len(left), grid.shape[1]
@@ -148,7 +153,7 @@ def add_grids(
     scale: Floats | None,
     threads: int,
 ) -> CurveMatrix:
-    """Append to the matrix the basis functions of one grid for each pair of features."""
+    """Return the design matrix with the basis functions of a grid for each given feature pair."""
     knots, codes = matrix.knots, matrix.codes
     grids, corners, blocks = [], [], []
     for pair in pairs:
@@ -174,7 +179,7 @@ def add_grids(
 
 
 def axis_knots(knots: Knots, codes: HatCodes, k: int) -> Floats:
-    """Return the knots of feature k that a grid has as nodes: every few knots, at most BINS + 1.
+    """Return the knots of feature k that become nodes of a grid: at most BINS + 1, evenly chosen.
 
     For a categorical feature, return its most frequent categories.
     """
@@ -194,7 +199,7 @@ def nearest_columns(codes: HatCodes, k: int) -> Integers:
 
 
 def column_counts(knots: Knots, codes: HatCodes, k: int) -> Integers:
-    """Return how many values of feature k are missing, then how many are nearest to each knot."""
+    """Return the number of missing values of feature k, then of values nearest to each knot."""
     n_columns = knots.of(k).size + 1
     return np.bincount(nearest_columns(codes, k), minlength=n_columns)
 
@@ -208,9 +213,9 @@ def _used_nodes(axes: HatCodes, side: int, n_nodes: int) -> NDArray[np.bool_]:
 
 
 def scale_ratio(matrix: CurveMatrix, k: int, scale: Floats | None) -> float:
-    """Return (σ / τ)² of feature k, with its scale σ and standard deviation τ.
+    """Return (σ / τ)² of feature k, with the scale σ that divides it and its standard deviation τ.
 
-    Return 1 if the feature is categorical.
+    Return 1 for a categorical feature.
     """
     if matrix.knots.categorical[k]:
         return 1.0
@@ -219,7 +224,10 @@ def scale_ratio(matrix: CurveMatrix, k: int, scale: Floats | None) -> float:
 
 
 def interactions_of(matrix: CurveMatrix, at_columns: Floats) -> list[Interaction]:
-    """Return the interactions of a model; `at_columns` are the weights of all hat functions."""
+    """Return the interactions of an additive model: its functions of two features.
+
+    `at_columns` has the weights of all hat functions, which are values at knots and grid nodes.
+    """
     starts = matrix.starts[matrix.knots.n_features : -1 : CLASSES]
     return [
         Interaction(

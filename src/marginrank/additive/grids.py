@@ -1,14 +1,15 @@
-"""Grids over two features, for bilinear interpolation: nodes, and weights of documents at them.
+"""Grids over two features for bilinear interpolation: nodes, and weights of documents at them.
 
 A grid has one row for missing values of its first feature, then one row for each selected knot of
 this feature. Its columns are the same for its second feature. A *node* is a row and a column. A
 document lies between two rows and two columns. Its weights at these four nodes are (1 − p)(1 − q),
 (1 − p) q, p (1 − q) and p q, where p and q are its relative positions between rows and columns.
 
-Nodes form four *classes*: row even or odd, column even or odd. The four nodes around a document
-are in four different classes. For the native hat functions (:mod:`marginrank.additive.knots`) each
-class is one feature, in which each node has a column after an unused column. A document's code is
-the unused column before its node, and its distance from there is its weight at the node.
+Nodes form four *classes*: row even or odd, column even or odd. The four nodes around a document are
+in four different classes. The native kernels know only hat functions of single features
+(:mod:`marginrank.additive.knots`), so each class is stored as one feature, in which each node has a
+column after an unused column. A document's code is the unused column before its node, and its
+distance from there is its weight at the node.
 """
 
 from collections.abc import Sequence
@@ -26,7 +27,7 @@ MOST_NODES = 20  # most nodes per axis besides missing values: columns of a clas
 
 @dataclass(frozen=True)
 class FeatureGrid:
-    """A grid over two features: the features and the knots (or categories) of its two axes."""
+    """A grid over two features of an additive model, given by the knots or categories of each."""
 
     features: tuple[int, int]
     axes: tuple[Floats, Floats]  # knots in ascending order, or categories
@@ -34,17 +35,20 @@ class FeatureGrid:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of rows and columns, including the row and the column for missing values."""
+        """Number of rows and columns of the grid, including those for missing values."""
         return self.axes[0].size + 1, self.axes[1].size + 1
 
     @property
     def knots(self) -> Knots:
-        """The two axes as a Knots object of two features."""
+        """Knots of the two features of the grid, as a Knots object with two features."""
         return Knots.of_features(list(self.axes), np.flatnonzero(self.categorical).tolist())
 
     @property
     def widths(self) -> Integers:
-        """The number of hat functions of each class of nodes, unused ones included."""
+        """Number of hat functions that store each of the four classes of grid nodes.
+
+        Classes are even and odd rows and columns; unused functions are included.
+        """
         n, m = self.shape
         even, odd = (n + 1) // 2, n // 2
         counts = [even * ((m + 1) // 2), even * (m // 2), odd * ((m + 1) // 2), odd * (m // 2)]
@@ -52,7 +56,7 @@ class FeatureGrid:
 
     @property
     def columns(self) -> Integers:
-        """The index of the hat function of each node, among all classes; nodes are in row order."""
+        """Index of the hat function that stores each node of the grid; nodes are in row order."""
         row, column = np.indices(self.shape)
         kind = 2 * (row % 2) + column % 2
         starts = np.concatenate([[0], np.cumsum(self.widths)])[:-1]
@@ -66,9 +70,10 @@ class FeatureGrid:
         return place
 
     def corners(self, axes: HatCodes) -> HatCodes:
-        """Encode documents by the four nodes around them: one column of codes per class.
+        """Encode documents by the four grid nodes around them and their weights there.
 
-        `axes` has the documents' values of the two features, relative to the axes of the grid.
+        The result has one column per class of nodes: even or odd row, even or odd column. `axes`
+        has the encoded values of the grid's two features.
         """
         left, p = axes.codes.astype(np.int64), axes.steps / WHOLE
         n_documents = len(left)
@@ -85,7 +90,7 @@ class FeatureGrid:
 
 
 def values_at(knots: Knots, codes: HatCodes, k: int) -> Floats:
-    """Decode the values of feature k from its codes, approximately; missing values are NaN."""
+    """Return the values of feature k, decoded from its codes up to rounding; nan if missing."""
     left, p = codes.codes[:, k].astype(np.int64), codes.steps[:, k] / WHOLE
     at = knots.at[knots.columns(k)]
     first, second = at[left], at[left + 1]
@@ -94,21 +99,24 @@ def values_at(knots: Knots, codes: HatCodes, k: int) -> Floats:
 
 
 def axis_codes(grid: FeatureGrid, knots: Knots, codes: HatCodes, threads: int) -> HatCodes:
-    """Encode the values of a grid's two features relative to the axes of the grid.
+    """Encode the values of a grid's two features relative to the knots that are rows and columns.
 
-    `codes` has the values of all features, relative to `knots`.
+    `codes` has the values of all features, relative to all `knots`.
     """
     values = np.stack([values_at(knots, codes, k) for k in grid.features], axis=1)
     return encode(grid.knots, values, threads)
 
 
 def with_grids(codes: HatCodes, corners: Sequence[HatCodes]) -> HatCodes:
-    """Append to the codes of all features the codes of the grids, from FeatureGrid.corners."""
+    """Return the encoded values of all features followed by the codes of grids.
+
+    `corners` are results of :meth:`FeatureGrid.corners`.
+    """
     return HatCodes(*(np.hstack(both) for both in zip(codes, *corners, strict=True)))
 
 
 def hat_starts(knots: Knots, grids: Sequence[FeatureGrid]) -> Integers:
-    """Return the index of the first hat function of each feature and of each class of each grid.
+    """Return the index of the first hat function of each feature and each class of grid nodes.
 
     The last entry is the number of all hat functions.
     """

@@ -1,12 +1,13 @@
 """Greedy selection of interactions: pairs of features whose grids reduce the objective most.
 
-Curves are fitted first. Let z be the gradient and H the Hessian of the loss with respect to the
-scores of the documents. Every feature is cut into *cells*: a few bins with about the same number of
-documents. On the cells, a few functions are defined that are orthonormal over the documents:
-cosines of the share of documents with a smaller value, or indicators of categories and missing
-values. Let f be a product of two of them, one per feature. Along f the loss has the slope g = Σ z f
-and about the curvature tr(H) Var(f). The penalty of f is ½ q. The best multiple of f then reduces
-the objective by about
+An interaction is a joint function of two features, stored on a grid. A model with curves only is
+fitted first. Let z be the gradient and H the Hessian of its loss with respect to the scores of the
+documents. Every feature is cut into *cells*: a few bins with about the same number of documents. On
+the cells, a few functions are defined that are orthonormal over the documents: cosines of the share
+of documents with a smaller value, or indicators of categories and missing values. Let f be a
+product of two such functions, one per feature. If a multiple of f is added to the scores, the loss
+has the derivative g = Σ z f and about the second derivative tr(H) Var(f). The penalty of f is ½ q.
+The best multiple of f then reduces the objective by about
 
     ½ g² / (q + tr(H) Var(f))
 
@@ -37,9 +38,11 @@ from marginrank.objective.objective import Objective, Point
 from marginrank.objective.pair_sets import PairSet
 from marginrank.objective.protocols import Scores
 
-DOCUMENTS = 50_000  # largest sample from which pairs are chosen
-FEATURES = 256  # only pairs of the features whose curves vary most are candidates
-STEPS = 4  # largest number of fits between which pairs are chosen
+DOCUMENTS = 50_000  # largest number of documents from which pairs are chosen; else a sample
+FEATURES = 256  # candidates are pairs of at most this many features, whose curves vary most
+# Pairs are chosen in at most this many steps with a fit after each: a fit per pair would take too
+# long, and without fits between, pairs that explain the same documents would all be chosen.
+STEPS = 4
 SEED = 2  # random seed of document samples
 CELLS = 8  # cells per feature, besides the cell of missing values
 COSINES = 5  # cosines per numeric feature
@@ -48,7 +51,7 @@ Pair = tuple[int, int]
 
 
 class RoughnessPenalty(NamedTuple):
-    """Parameters of the roughness penalty: the smoothness λ and the scales of the features."""
+    """Parameters of the roughness penalty on curves: smoothness and scales of the features."""
 
     smoothness: float
     scale: Floats | None
@@ -62,10 +65,11 @@ def choose_interactions(
     *,
     alone: Collection[int] = (),
 ) -> list[Pair]:
-    """Return up to k pairs of features, the pair with the largest estimated gain first.
+    """Return up to k pairs of features whose joint functions would reduce the objective most.
 
-    `objective` has curves but no grids, and a smooth loss. `solve` returns the weights that
-    minimize an objective, given initial weights. Features in `alone` are not paired.
+    The pair with the largest estimated reduction is first. `objective` has curves but no grids, and
+    a smooth loss. `solve` returns the weights that minimize an objective, given initial weights.
+    Features in `alone` are not paired.
     """
     here = objective
     if objective.pairs.n_documents > DOCUMENTS:
@@ -90,7 +94,7 @@ def choose_interactions(
 
 
 class Cells(NamedTuple):
-    """The cells (bins) of one feature, and its functions, which are constant in each cell."""
+    """Bins (cells) of one feature, and functions on them from which interactions are estimated."""
 
     of_column: Integers  # the cell of each column of the feature; 0 for missing values
     functions: Floats  # (CELLS + 1, CELLS): one row per cell; unused columns are zero
@@ -164,7 +168,7 @@ def _orthonormal(raw: Floats, shares: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Candidates:
-    """The features that may form an interaction, each with the cells of its values."""
+    """Features that may form an interaction, with the cell (bin) of each of their values."""
 
     features: Integers  # ascending
     codes: NDArray[np.uint8]  # (n_features, n_documents): the cell of each value
@@ -176,7 +180,7 @@ class Candidates:
     def of(
         cls, point: Point, matrix: CurveMatrix, penalty: RoughnessPenalty, alone: Collection[int]
     ) -> "Candidates":
-        """Choose the candidate features, given a fitted model without grids.
+        """Choose the features that may form an interaction, given a fit with curves only.
 
         `point` is the objective at the weights of the fit. Features in `alone` are left out.
         """
@@ -190,11 +194,11 @@ class Candidates:
 
     @cached_property
     def pairs(self) -> list[Pair]:
-        """All pairs of candidate features, in the order of :meth:`gains`."""
+        """All pairs of candidate features for an interaction, in the order of :meth:`gains`."""
         return list(combinations(self.features.tolist(), 2))
 
     def best(self, point: Point, n: int, taken: list[Pair]) -> list[Pair]:
-        """Return the n pairs of features with the largest gains that are not in `taken`."""
+        """Return the n pairs of features with the largest estimated gains, except `taken` pairs."""
         if not self.pairs:
             return []
         order = np.argsort(-self.gains(point), kind="stable")
@@ -202,7 +206,7 @@ class Candidates:
         return list(islice(free, n))
 
     def gains(self, point: Point) -> Floats:
-        """Return, for each pair, the estimated decrease of the objective if it gets a grid."""
+        """Return the estimated decrease of the objective by a joint function of each pair."""
         slopes = self._sums(self._functions, _by_row(point, np.asarray(point.score_gradient)))
         gains = 0.5 * slopes**2 / (self._penalties + _curvature(point) * self._variances)
         by_pair: Floats = gains.sum(axis=(1, 2))

@@ -1,8 +1,9 @@
-"""Choice of knots, and the encoding of feature values relative to them.
+"""Choice of knots for the curves of an additive model, and encoding of feature values by them.
 
-Each feature has one column for missing values, then one *hat function* per knot: one at its knot,
-zero at the other knots, linear between. A value is stored as a *code*, the column to its left, and
-its distance from there, so its two nonzero hat functions can be computed.
+Each feature has one column for missing values, then one *hat function* per knot: a piecewise linear
+function that is one at this knot and zero at all others. A value is stored as a *code* (the number
+of the column to its left) and its distance from there, so its two nonzero hat functions can be
+computed.
 """
 
 from collections.abc import Collection
@@ -27,7 +28,7 @@ from marginrank.data.ranking_data import RankingData
 
 MOST_BINS = MOST_KNOTS - 1
 WHOLE = 1 << 15  # steps from one column to the next
-SAMPLE = 20_000  # documents from which quantiles, means and covariances are computed
+SAMPLE = 20_000  # size of the document sample for quantiles, means and covariances
 SEED = 0  # random seed of the document sample
 CODE_BYTES = 3  # memory of an encoded value
 FEATURE_BYTES = 1000  # estimated memory of a fit per feature, besides its values
@@ -36,7 +37,8 @@ FEATURE_BYTES = 1000  # estimated memory of a fit per feature, besides its value
 class HatCodes(NamedTuple):
     """Encoded feature values, three bytes each: one row per document, one column per feature.
 
-    The format is that of ``_core.Matrix.hats``.
+    A value is stored as the knot to its left and its distance from there, the format of
+    ``_core.Matrix.hats``.
     """
 
     codes: NDArray[np.uint8]  # the column to the left of each value, within its feature
@@ -47,9 +49,9 @@ class HatCodes(NamedTuple):
 
 
 def encode(knots: Knots, X: Any, threads: int) -> HatCodes:
-    """Return each value of X as the knot to its left and the distance from it, in three bytes.
+    """Encode each value of X in three bytes: the knot to its left and its distance from there.
 
-    Values beyond the outer knots are clipped. The caller has checked X.
+    Values beyond the outer knots are clipped. X must be validated already.
     """
     codes = np.empty(X.shape, dtype=np.uint8)
     steps = np.empty(X.shape, dtype=np.uint16)
@@ -65,9 +67,9 @@ def encode(knots: Knots, X: Any, threads: int) -> HatCodes:
 def with_category(
     knots: Knots, codes: HatCodes, of_row: NDArray[Any], name: str
 ) -> tuple[Knots, HatCodes]:
-    """Append a categorical feature to knots and codes; `of_row` has its category in each row.
+    """Return knots and encoded values with one more categorical feature.
 
-    `name` is the name of the feature in messages.
+    `of_row` has its category in each row; `name` is its name in messages.
     """
     categories = np.unique(of_row).astype(np.float64)
     if categories.size > MOST_BINS:
@@ -87,7 +89,7 @@ def with_category(
 
 
 def choose_knots(X: Any, max_bins: int = 32, categorical: Collection[int] = ()) -> Knots:
-    """Choose the knots of all features: quantiles of numeric features, categories of others.
+    """Choose the knots of all features: quantiles of numeric features, values of categorical ones.
 
     A feature with at most `max_bins` + 1 distinct values has a knot at each of them. Otherwise
     frequent values are knots, and the other knots are at quantiles of the rest. The outer knots are
@@ -179,7 +181,7 @@ def _apart(knots: Floats) -> Floats:
 
 
 class FilledRows:
-    """A view of X in which NaN is replaced by the middle knot of the feature when rows are read."""
+    """View of X that replaces NaN by the middle knot of the feature when rows are read."""
 
     def __init__(self, X: Any, knots: Knots) -> None:
         self._X = X
@@ -207,7 +209,7 @@ class FilledRows:
 
 
 def with_filled(data: RankingData, knots: Knots) -> RankingData:
-    """Return `data` with NaN replaced by the middle knot of each feature; X is not copied."""
+    """Return `data` with NaN replaced by the middle knot of each feature, without a copy of X."""
     filled = FilledRows(data.X, knots)
     return data._from_parts(
         data._parts()._replace(X=filled, feature_names=None, stored=None, has_nan=False)

@@ -1,8 +1,8 @@
-"""Additive models for the search over parameters: fits to one fold share work.
+"""Additive models for the search over parameters, with work shared by fits to the same fold.
 
 Knots and scales are chosen from the training documents of the fold. Models of one fold share the
-encoded features and the basis functions, because smoothness only scales the functions.
-Each fit starts from the curves and the curvature of the previous one.
+encoded features and the basis functions, because the smoothness only scales the functions. Each fit
+starts from the curves and the Hessian of the previous one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ KEPT_BYTES = 1 << 28  # if the codes take fewer bytes, all folds are cached for 
 
 
 class AdditiveLearner(PathLearner):
-    """The learner that the search driver calls to fit and score additive models."""
+    """Interface to additive models for the search driver: fits models and scores documents."""
 
     search_tol = 1e-3  # closer fits change scores by far less than their standard errors
     n_points = 3
@@ -76,7 +76,7 @@ class AdditiveLearner(PathLearner):
     def predict(
         self, data: RankingData, model: AdditiveModel, rows: Integers | None, threads: int
     ) -> Floats:
-        """Return the score of each document: the sum of its curves, plus any position effect."""
+        """Return the scores of documents: sums of curves, plus effects of display positions."""
         X = data.X if rows is None else data.X[rows]
         own = scores(model.curves, X, threads, model.interactions)
         return own + effects_on_clicks(data, model.report, rows)
@@ -101,7 +101,7 @@ class AdditiveLearner(PathLearner):
 
 @dataclass
 class FoldCurves:
-    """A training fold: its encoded documents, and the weights of its last fit for each C."""
+    """Training documents of a fold, with encoded features, and the weights of the fits to them."""
 
     data: RankingData  # `data` and `rows` are kept alive because the cache key contains their id()
     rows: Integers | None
@@ -118,7 +118,7 @@ class FoldCurves:
     def along(
         self, parameters: AdditiveParameters, Cs: Floats, seed: int
     ) -> Iterator[tuple[FitReport, AdditiveModel]]:
-        """Fit a model for each C in `Cs`; yield the report and the model of each fit."""
+        """Fit an additive model to the fold for each C in `Cs`; yield each report and model."""
         smoothness = parameters.smoothness_for(self.data.n_features)
         problem = self.layout.problem(smoothness)
         sizes = self.layout.sizes(smoothness)
