@@ -66,7 +66,7 @@ class CurveMatrix(Matrix):
 
     @cached_property
     def starts(self) -> Integers:
-        """Index of the first hat function of each feature or class of grid nodes, then the total."""
+        """Index of the first hat function of each feature or class of grid nodes, and the total."""
         return hat_starts(self.knots, self.grids)
 
     @property

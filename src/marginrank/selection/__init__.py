@@ -1,1 +1,1 @@
-"""Folds, paths, searches and learning curves."""
+"""Model selection: folds, regularization paths, searches over parameters and learning curves."""

@@ -1,4 +1,4 @@
-"""Folds for cross-validation, which keep whole queries together.
+"""Folds for cross-validation that keep the documents of a query together.
 
 scikit-learn is not imported; its splitters are called through their `split` method.
 """
@@ -18,7 +18,7 @@ from marginrank.data.validation import in_order
 
 
 class Fold(NamedTuple):
-    """One fold: ascending row numbers of the training documents and of the test documents."""
+    """One cross-validation fold: ascending row numbers of training documents and test documents."""
 
     number: int  # index of the fold, from 1
     train: Integers
@@ -28,16 +28,16 @@ class Fold(NamedTuple):
 def query_folds(
     data: RankingData, n_folds: int = 5, *, seed: int = 0, rows: Integers | None = None
 ) -> list[Fold]:
-    """Divide the queries into folds at random; every document is in `test` of one fold.
+    """Divide the queries at random into folds; each document is a test document of one fold.
 
-    The numbers of queries of folds differ by at most one, because metrics are means over queries.
-    Queries are distributed by descending size, one to each fold in random order, so the numbers of
-    documents differ by at most the size of the largest query. The fold of a query depends on the
-    ids and sizes of all queries and on the seed, not on the order of the rows. For data with
-    `group`, the ids are the positions of the queries. The rows of a single query are divided at
-    random.
+    The numbers of queries of two folds differ by at most one, because metrics are means over
+    queries. The numbers of their documents differ by at most the size of the largest query, because
+    queries are assigned by descending size, one to each fold in random order. The fold of a query
+    depends on the ids and sizes of all queries and on the seed, not on the order of the rows. For
+    data with `group`, the id of a query is its position. If there is only one query, its rows are
+    divided at random.
 
-    With `rows`, ascending, only these documents are divided; the others are in no fold.
+    `rows` are the ascending numbers of the rows to divide, by default all; others are in no fold.
 
     Examples
     --------
@@ -73,11 +73,11 @@ def query_folds(
 
 
 def folds_of(data: RankingData, cv: Any, seed: int = 0) -> list[Fold]:
-    """Return the folds given by `cv`, checked by :func:`check_folds`.
+    """Return the validated folds for a parameter `cv` of cross-validation.
 
-    `cv` is the number of folds of :func:`query_folds`, or an object with a method
-    ``split(X, y, groups)`` such as a splitter of scikit-learn, which gets the queries as groups, or
-    an iterable of (train, test) rows.
+    `cv` is a number of folds (see :func:`query_folds`), or an object with a method ``split(X, y,
+    groups)`` such as a splitter of scikit-learn, which gets the queries as groups, or an iterable
+    of pairs (training rows, test rows).
     """
     if isinstance(cv, Integral):
         check_integer("cv", cv, at_least=2)
@@ -89,11 +89,11 @@ def folds_of(data: RankingData, cv: Any, seed: int = 0) -> list[Fold]:
 
 
 def check_folds(data: RankingData, folds: Iterable[Fold]) -> None:
-    """Raise ValueError if a fold cannot be trained or tested.
+    """Raise ValueError if a model cannot be trained or tested on one of the folds.
 
-    Both sides of a fold must have documents, the training side must have a pair, and no query may
-    be on both sides, unless it is the only query. A repeated fold would count twice and make the
-    standard error too small.
+    The training rows and the test rows must not be empty, the training rows must contain a pair,
+    and no query may be in both, unless it is the only query. A repeated fold is not allowed,
+    because it would count twice and make the standard error too small.
     """
     labels = in_order(data.y)
     query_of_row = data.qid
@@ -125,20 +125,20 @@ def check_folds(data: RankingData, folds: Iterable[Fold]) -> None:
 
 
 def queries_by_id(ids: NDArray[Any]) -> Integers:
-    """Return the permutation that sorts queries by id, so results do not depend on row order."""
+    """Return indices that sort queries by id, so that results do not depend on the row order."""
     if ids.dtype.kind != "O":
         return np.argsort(ids, kind="stable")
     return np.array(sorted(range(ids.size), key=lambda k: _sort_key(ids[k])), dtype=np.int64)
 
 
 def numbers_by_id(data: RankingData) -> Integers:
-    """Return, for each document, the rank (from 0) of its query id among the sorted ids."""
+    """Return, for each document, the rank (from 0) of its query id among the sorted query ids."""
     numbers: Integers = np.argsort(queries_by_id(data.query_ids))[data.qid]
     return numbers
 
 
 def rows_of(data: RankingData, rows: Integers, *, n_jobs: int | None = None) -> RankingData:
-    """Return a RankingData with only these rows."""
+    """Return a RankingData with the given rows of `data` only."""
     query_of_row = data.qid[rows]
     weight, query_weight, cost = data.sample_weight, data.query_weight, data.cost
     position, context = data.position, data.context
@@ -158,7 +158,11 @@ def rows_of(data: RankingData, rows: Integers, *, n_jobs: int | None = None) -> 
 
 
 def cost_by_label(cost: Any, y: NDArray[Any]) -> Any:
-    """Convert a matrix over labels to a function of labels, because a fold may lack labels."""
+    """Convert a `pair_cost` or `margin` given as a matrix over all labels to a function of labels.
+
+    A fold may lack labels, so the rows of the matrix would not match the labels of the fold. Other
+    values are returned unchanged.
+    """
     if cost is None or isinstance(cost, str) or callable(cost):
         return cost
     matrix = np.asarray(cost)
@@ -167,10 +171,10 @@ def cost_by_label(cost: Any, y: NDArray[Any]) -> Any:
 
 
 def has_pairs(y: NDArray[Any], query_of_row: Integers) -> bool:
-    """Return True if a query has documents with different labels.
+    """Return True if at least one query has documents with different labels.
 
-    Otherwise all rankings are equally good. Some metrics such as NDCG still have a value, which
-    does not evaluate a model.
+    Otherwise all rankings are equally good, and a metric says nothing about a model, even if it has
+    a value, as NDCG has.
     """
     if not y.size:
         return False
@@ -183,16 +187,16 @@ def has_pairs(y: NDArray[Any], query_of_row: Integers) -> bool:
 
 
 class FoldMean(NamedTuple):
-    """Mean score over the folds that have one, and its standard error (nan for one fold)."""
+    """Mean of a score over cross-validation folds, and its standard error (nan for one fold)."""
 
     mean: Floats
     error: Floats
 
 
 def over_folds(scores: Floats, metric: str) -> FoldMean:
-    """Return mean and standard error of scores over folds, the last axis.
+    """Return the mean and the standard error of scores over folds, which are the last axis.
 
-    Folds on which the metric has no value are excluded, with a warning that names them.
+    Folds on which the metric is undefined are excluded, with a warning that names them.
     """
     has_score: Booleans = np.any(~np.isnan(scores.reshape(-1, scores.shape[-1])), axis=0)
     if not has_score.any():
@@ -215,7 +219,7 @@ def over_folds(scores: Floats, metric: str) -> FoldMean:
 
 
 def _deal(ids: NDArray[Any], sizes: Integers, n_folds: int, rng: np.random.Generator) -> Integers:
-    """Assign queries to folds; return the fold index of each query."""
+    """Assign queries to folds, by descending size; return the fold index of each query."""
     order = rng.permutation(queries_by_id(ids))
     by_size = order[np.argsort(-sizes[order], kind="stable")]
     n_rounds = -(-by_size.size // n_folds)

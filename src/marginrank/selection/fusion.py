@@ -1,4 +1,4 @@
-"""Cross-validated fits of fusion weights, compared with fusion without training."""
+"""Cross-validation of fusion weights, compared with fusion methods that are not trained."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ BASE = "learned, without query features"
 
 @dataclass(frozen=True, repr=False)
 class FusionEvaluation(ResultTable):
-    """Cross-validated values of learned fusion and of its alternatives.
+    """Cross-validated metric of learned fusion weights and of other fusion methods.
 
     Attributes
     ----------
     metric : str
         Name of the metric.
     per_query : dict
-        One value per query for each method: "learned", "RRF", "equal weights" and "grid" (the best
-        of a lattice of weights) with the selected normalizer, and each signal alone. The weights of
-        "learned" and "grid" are fitted to other queries.
+        One value per query for each method: "learned", "RRF" (reciprocal rank fusion), "equal
+        weights", "grid" (the best weights of a regular grid), and each signal alone. All but "RRF"
+        use the selected normalizer. The weights of "learned" and "grid" are fitted to the queries
+        of the other folds.
     normalizers : dict
-        Cross-validated mean of learned weights for each normalizer.
+        Cross-validated mean of the metric with learned weights, for each normalizer.
     """
 
     metric: str
@@ -41,22 +42,22 @@ class FusionEvaluation(ResultTable):
 
     @property
     def n_queries(self) -> int:
-        """Number of judged queries."""
+        """Number of queries on which the fusion methods are evaluated."""
         return int(self.per_query[LEARNED].size)
 
     @property
     def means(self) -> dict[str, float]:
-        """Mean of each method."""
+        """Mean of the metric over the queries for each fusion method."""
         return {name: float(np.mean(values)) for name, values in self.per_query.items()}
 
     @property
     def half_intervals(self) -> dict[str, float]:
-        """Half the 95% confidence interval of each mean."""
+        """Half the width of the 95% confidence interval of each fusion method's mean."""
         return {name: half_interval(values) for name, values in self.per_query.items()}
 
     @property
     def gains(self) -> dict[str, tuple[float, float]]:
-        """Learned fusion minus each other method: mean difference and half its 95% interval."""
+        """Mean advantage of learned fusion over each other method, and half its 95% interval."""
         learned = self.per_query[LEARNED]
         return {
             name: (float(np.mean(learned - values)), half_interval(learned - values))
@@ -66,7 +67,7 @@ class FusionEvaluation(ResultTable):
 
     @property
     def verdict(self) -> str:
-        """One sentence: whether learned fusion is better than RRF."""
+        """Whether learned fusion is better than RRF (reciprocal rank fusion), in one sentence."""
         gain, half = self.gains[RRF]
         if abs(gain) <= half:
             return f"{self.n_queries} queries cannot tell learned weights from RRF; keep RRF."
@@ -93,7 +94,7 @@ class FusionEvaluation(ResultTable):
 
 
 class FusionSelection(NamedTuple):
-    """A fitted model, and its cross-validated evaluation or None."""
+    """A fitted fusion model, and its cross-validated evaluation (None without cross-validation)."""
 
     model: FusionModel
     evaluation: FusionEvaluation | None
@@ -106,7 +107,7 @@ def select_fusion(
     query_features: QueryFeatures | None = None,
     seed: int = 0,
 ) -> FusionSelection:
-    """Fit fusion weights; if several normalizers are given, select one by cross-validation."""
+    """Fit fusion weights; if there are several normalizers, select one by cross-validation."""
     names = check_normalizers(parameters.normalizer)
     problems = {name: FusionProblem(judged, parameters, name, query_features) for name in names}
     folds = _folds(len(judged.labels), parameters.cv, seed)

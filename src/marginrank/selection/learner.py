@@ -1,4 +1,4 @@
-"""Interface of the learners that a search uses: they fit models over a grid of a parameter."""
+"""Interface between a search and the models it fits, along a grid of one parameter such as C."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from marginrank.models.fit_report import Closeness
 
 
 class PathModel(NamedTuple):
-    """A model that was fitted to one part of the rows, with one value of the grid."""
+    """A model fitted to one set of training rows with one value of the grid, such as one C."""
 
     part: int  # index of the part
     step: int  # index of the value on the grid
@@ -22,7 +22,7 @@ class PathModel(NamedTuple):
 
 
 class PathLearner(ABC):
-    """Fits models for all values of one parameter, and predicts scores with them."""
+    """Base class: fits models along a grid of one parameter such as C, and predicts scores."""
 
     parameter = "C"
     search_tol: float  # smallest `tol` of candidates: closer fits hardly change their scores
@@ -41,23 +41,23 @@ class PathLearner(ABC):
         *,
         seed: int = 0,
     ) -> Iterator[PathModel]:
-        """Fit a model to each part for each value, and yield models as they are found.
+        """Fit one model per set of training rows and grid value; yield models as they are found.
 
-        `parameters` has all parameters except the one of the grid. `values` are ascending, and the
-        models of one part come in their order. `parts` are rows to train on, None for all. `seed`
-        is for the samples that speed up the fits.
+        `parts` has the sets of training rows, such as those of folds; None stands for all rows.
+        `values` is the ascending grid; the models of one set of rows come in its order.
+        `parameters` has all other parameters. `seed` is for the samples that speed up the fits.
         """
 
     @abstractmethod
     def default_grid(
         self, data: RankingData, parameters: Any, n_points: int, rows: Integers | None = None
     ) -> Floats:
-        """Return the default grid of the parameter, computed from all documents or some rows."""
+        """Return a grid of `n_points` values of the parameter, computed from `rows` of X and y."""
 
     @abstractmethod
     def predict(self, data: RankingData, model: Any, rows: Integers | None, threads: int) -> Floats:
-        """Return the scores of a model on all documents, or on some rows."""
+        """Return the scores of the documents in `rows` by a fitted model; None stands for all."""
 
     def with_value(self, parameters: Any, value: float) -> Any:
-        """Return the parameters with the grid's parameter set to `value`."""
+        """Return `parameters` with the parameter of the grid, such as C, set to `value`."""
         return replace(parameters, C=value, lam=None)

@@ -1,4 +1,4 @@
-"""Learning curves: the score of linear models by the number of training queries."""
+"""Learning curves: scores of linear models as a function of the number of training queries."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from marginrank.selection.scoring import Split, SplitScorer
 from marginrank.selection.search import Search
 from marginrank.selection.space import SearchSpace
 
-MOST_SIZES = 6  # most sizes by default: 1/32, 1/16, … 1/2 and all of the queries
+MOST_SIZES = 6  # largest number of default sizes: 1/32, 1/16, … 1/2 and all of the queries
 CLEAR = 2.0  # number of standard errors that a significant gain exceeds
 LITTLE = 0.005  # smallest relative gain that is worth collecting queries
 
 
 class Gain(NamedTuple):
-    """Change of the score by the last doubling of the queries, with its standard error."""
+    """Change of the validation score when the number of training queries was last doubled."""
 
     before: int
     after: int
@@ -49,7 +49,7 @@ class Gain(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LearningCurve(ResultTable):
-    """Scores by the number of training queries.
+    """Result of :func:`learning_curve_ranking`: scores by the number of training queries.
 
     All scores are over queries with pairs, so that training and validation scores are comparable.
 
@@ -83,7 +83,7 @@ class LearningCurve(ResultTable):
 
     @property
     def gain(self) -> Gain:
-        """Change of the validation score by the last doubling of the queries."""
+        """Change of the validation score when the number of training queries was last doubled."""
         # Rounds up: half of 25 queries is 13.
         halves = np.flatnonzero(2 * self.sizes <= self.sizes[-1] + 1)
         before = int(halves[-1]) if halves.size else 0
@@ -98,7 +98,7 @@ class LearningCurve(ResultTable):
 
     @property
     def verdict(self) -> str:
-        """One sentence: whether more data would help."""
+        """Whether more training queries would improve the model, in one sentence."""
         before, after, mean, error = self.gain
         change = f"from {before:,} to {after:,} queries, {self.metric} changed by {mean:+.4f}"
         if np.isnan(error):
@@ -144,16 +144,17 @@ def learning_curve_ranking(
     progress: Callable[[int, int], None] | None = None,
     **parameters: Any,
 ) -> LearningCurve:
-    """Train linear models on more and more queries, and score the models on other queries.
+    """Train linear models on more and more queries, and score each model on other queries.
 
     The queries of a smaller size are among the queries of the larger ones. Queries without a pair
     are ignored, in training and in scores.
 
-    C has the meaning that it has in a fit of all data. With ``normalization="none"`` the loss is a
-    sum over pairs, so the same C would regularize small samples more; a sample is trained with C
-    times the total pair weight of the data over its own. So the last size of a fold is not the
-    plain fit of the fold with the same C. With `validation`, the last size is the plain fit of all
-    queries that have pairs.
+    The strength of the regularization is the same for all sizes. With ``normalization="none"`` the
+    loss is a sum over pairs, so a fixed C would regularize small samples more. A sample is trained
+    with a larger C instead: C times the total weight of the pairs of the data, divided by the total
+    weight of the pairs of the sample. So the last size of a fold is not the plain fit of the fold
+    with the same C. With `validation`, the last size is the plain fit of all queries that have
+    pairs.
 
     Parameters
     ----------
@@ -247,9 +248,9 @@ def _check_names(parameters: Mapping[str, Any]) -> None:
 
 
 class SampleLearner(LinearLearner):
-    """Linear models along the number of training queries, each warm-started from the previous one.
+    """Fits linear models to growing numbers of training queries, each warm-started from the last.
 
-    `orders` has the training queries of each split in the order in which they are added.
+    `orders` has the training queries of each fold in the order in which they are added.
     """
 
     parameter = "queries"
@@ -270,7 +271,7 @@ class SampleLearner(LinearLearner):
         *,
         seed: int = 0,
     ) -> Iterator[PathModel]:
-        """Train on the first queries of each order, for each size."""
+        """Train a model on the first queries of each order, for each number of queries."""
         for part, order in enumerate(self._orders):
             position = np.full(data.n_queries, data.n_queries)
             position[order] = np.arange(order.size)
@@ -290,12 +291,12 @@ class SampleLearner(LinearLearner):
                 yield PathModel(part, step, report, w)
 
     def with_value(self, parameters: Parameters, value: float) -> Parameters:
-        """Return the parameters unchanged."""
+        """Return the parameters unchanged, because the grid is over numbers of queries."""
         return parameters
 
 
 class QuerySample(NamedTuple):
-    """Training queries, in the order in which sizes add them, and documents to score."""
+    """Training queries of a learning curve, in the order they are added, and documents to score."""
 
     order: Integers
     split: Split

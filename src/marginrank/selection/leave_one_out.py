@@ -1,4 +1,4 @@
-"""Leave-one-query-out scores for each C of a grid, from one fit per C."""
+"""Search over C by leave-one-query-out scores, which are estimated from one fit per C."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -18,7 +18,10 @@ LOO = "loo"  # the value of `cv` that selects this method
 
 
 class LeaveOneOutLearner(LinearLearner):
-    """Fits linear models over a grid of C; its "models" are leave-one-out scores of the fits."""
+    """Fits a linear model for each C, and estimates scores of models fitted without one query.
+
+    The search driver gets these leave-one-query-out scores instead of models.
+    """
 
     def fit_paths(
         self,
@@ -29,7 +32,7 @@ class LeaveOneOutLearner(LinearLearner):
         *,
         seed: int = 0,
     ) -> Iterator[PathModel]:
-        """Fit all data for each C; yield the leave-one-query-out scores instead of the model."""
+        """Fit all data for each C, and yield leave-one-query-out scores in place of a model."""
         for found in super().fit_paths(data, parameters, values, parts, seed=seed):
             chosen = self.with_value(parameters, float(values[found.step]))
             recorded = recorded_parameters("RankSVM", chosen)
@@ -37,13 +40,13 @@ class LeaveOneOutLearner(LinearLearner):
             yield found._replace(model=leave_one_out(data, model))
 
     def predict(self, data: RankingData, model: Any, rows: Integers | None, threads: int) -> Floats:
-        """Return the leave-one-query-out scores of all documents, or of these rows."""
+        """Return the leave-one-query-out scores of all documents, or of the documents in `rows`."""
         left_out: LeaveOneOut = model
         return left_out.scores if rows is None else left_out.scores[rows]
 
 
 def leave_one_out_learner(learner: PathLearner) -> PathLearner:
-    """Return the learner for ``cv="loo"``; raise ParameterError if models are not linear."""
+    """Return the learner for ``cv="loo"``; raise ParameterError if the models are not linear."""
     if learner is not LINEAR:
         raise ParameterError(given("cv", LOO), " is for RankSVMCV only; use a number of folds.")
     return LeaveOneOutLearner()

@@ -1,8 +1,9 @@
-"""Linear models over a grid of C, fitted jointly for several parts of the documents.
+"""Linear models over a grid of C, fitted together for several sets of rows such as folds.
 
-C times the loss plus ½‖w‖² has the same optimum as the loss plus 1/C times ½‖w‖², so each C is a
-ridge of one objective. Parts of whole queries, such as folds, are the same objective with
-weight zero on the other queries: they share X, and every pass over it.
+C times the loss plus ½‖w‖² has the same optimum as the loss plus 1/C times ½‖w‖². So every C is a
+ridge weight 1/C of the same objective. Training rows of a fold are the same objective with weight
+zero on the queries of the other rows. All these problems share X, and each pass over X serves all
+of them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -50,7 +51,7 @@ CHUNK_ENTRIES = 1 << 22  # entries of X that are copied at a time to compute a s
 
 
 class LinearLearner(PathLearner):
-    """Fits linear models over a grid of C; a model is its weight vector."""
+    """Fits linear models over a grid of C for a search; a model is its weight vector."""
 
     search_tol = 1e-4  # smaller `tol` changes scores by far less than their standard errors
     n_points = 21
@@ -64,7 +65,10 @@ class LinearLearner(PathLearner):
         *,
         seed: int = 0,
     ) -> Iterator[PathModel]:
-        """Fit all parts together; if a part splits queries, its documents are copied."""
+        """Fit models for all sets of training rows and all C together.
+
+        If a set has only some documents of a query, its documents are copied and fitted alone.
+        """
         cost, margin = (
             cost_by_label(value, data.y) for value in (parameters.pair_cost, parameters.margin)
         )
@@ -87,9 +91,11 @@ class LinearLearner(PathLearner):
         n_points: int,
         rows: Integers | None = None,
     ) -> Floats:
-        """Return a grid of C, from a dominant to a weak regularizer.
+        """Return a grid of C, from strong to weak regularization.
 
-        The loss starts to matter at the C where it has the curvature of the regularizer at w = 0.
+        It extends from 1/64 to 16,384 times the C at which loss and regularizer have the same
+        curvature at w = 0; below this C the regularizer dominates. Features of typical scale
+        determine the curvature.
         """
         check_integer("n_points", n_points, at_least=1)
         with serial_blas():
@@ -122,7 +128,7 @@ class LinearLearner(PathLearner):
     def predict(
         self, data: RankingData, model: Floats, rows: Integers | None, threads: int
     ) -> Floats:
-        """Return Xw, plus the effects of positions on clicks."""
+        """Return the scores Xw, plus the effects of display positions if the data have clicks."""
         return click_scores(data, model, rows, threads)
 
 
@@ -130,7 +136,7 @@ LINEAR = LinearLearner()
 
 
 class QueryPart(NamedTuple):
-    """A set of training rows."""
+    """A set of training rows, such as a fold without its test rows."""
 
     number: int
     rows: Integers | None  # None for all rows
@@ -139,7 +145,7 @@ class QueryPart(NamedTuple):
 
     @classmethod
     def of(cls, data: RankingData, number: int, rows: Integers | None) -> "QueryPart":
-        """Return the part of the data with these rows."""
+        """Return the set of training rows `rows`, or of all rows if it is None."""
         if rows is None:
             return cls(number, None, np.zeros(data.n_queries, dtype=bool), cuts_queries=False)
         count = np.bincount(data.qid[rows], minlength=data.n_queries)
@@ -148,7 +154,7 @@ class QueryPart(NamedTuple):
 
 
 class SharedProblems:
-    """Solver of the problems of parts of whole queries, which share one X."""
+    """Fits for several sets of training queries, such as folds, which share one X."""
 
     def __init__(
         self, data: RankingData, parameters: Parameters, parts: Sequence[QueryPart]
@@ -172,7 +178,7 @@ class SharedProblems:
         self._reference = with_scale(self._unscaled, self._scales[0])
 
     def solve(self, Cs: Floats, seed: int) -> Iterator[PathModel]:
-        """Yield the models of all parts."""
+        """Fit a model for each set of training queries and each C; yield them as they are found."""
         for C in (Cs[0], Cs[-1]):
             # Raises an error if C is too large.
             self._pairs.weighted(float(C), self._parameters.normalization)
@@ -187,7 +193,7 @@ class SharedProblems:
             yield PathModel(self._parts[k].number, step, raw, raw.w, scale)
 
     def objective(self, k: int, C: float) -> Objective:
-        """Return the objective of part k for a value of C."""
+        """Return the training objective for a value of C on the k-th set of training queries."""
         return with_scale(self._unscaled.on(pairs=self._weighted(k, C)), self._scales[k])
 
     def _weighted(self, k: int, C: float) -> PairSet:
@@ -200,7 +206,7 @@ class SharedProblems:
         return pairs.weighted(C, self._parameters.normalization)
 
     def _together(self, Cs: Floats, seed: int) -> Iterator[PathSolution]:
-        """Solve several parts at a time, in passes over X that they share."""
+        """Solve the problems of several sets of queries at a time, with shared passes over X."""
         for first in range(0, len(self._parts), SIDE_BY_SIDE):
             some = range(first, min(first + SIDE_BY_SIDE, len(self._parts)))
             found = newton_paths(
@@ -243,7 +249,7 @@ class SharedProblems:
     def _apart(
         self, minimize: Callable[..., SolverResult], Cs: Floats, seed: int
     ) -> Iterator[PathSolution]:
-        """Solve the problems one by one, each warm-started from its part's previous C."""
+        """Solve the problems one by one, each warm-started from the previous C of its set."""
         # Solve all parts before the next C, so that an interrupted search has complete candidates.
         starts: list[Floats | None] = [None] * len(self._parts)
         for step, C in enumerate(Cs):

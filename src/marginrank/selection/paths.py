@@ -1,4 +1,4 @@
-"""Regularization paths of linear and sparse models."""
+"""Regularization paths: linear or sparse models over a grid of C or of the l1 radius."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from marginrank.solvers.result import Callback
 
 @dataclass(frozen=True, repr=False)
 class ModelPath(ResultTable):
-    """Models over a grid of one parameter.
+    """Fitted models over a grid of one parameter: a regularization path.
 
     Attributes
     ----------
@@ -79,17 +79,17 @@ class ModelPath(ResultTable):
 
     @property
     def norms(self) -> Floats:
-        """The norm of the weights of each model."""
+        """The norm of the weights of each model on the path."""
         raise NotImplementedError
 
     def convergence_message(self, *, has_tol: bool = True) -> Message | None:
-        """Return the warning about models that did not reach tol, or None."""
+        """Return the warning that some models of the path did not reach `tol`, or None."""
         n = self.values.size
         return unfinished_message(self.n_unfinished, n, "models of the path", has_tol=has_tol)
 
     @property
     def best_index(self) -> int:
-        """Index of the model with the highest score; of equal scores, the smallest value."""
+        """Index of the model with the best validation score; among equals, the smallest value."""
         if self.scores is None:
             raise ValueError("the path has no scores; pass validation data.")
         if np.all(np.isnan(self.scores)):
@@ -120,27 +120,36 @@ class ModelPath(ResultTable):
 
 
 class LinearPath(ModelPath):
-    """Linear models over a grid of C; see :func:`linear_path` and :class:`ModelPath`."""
+    """A regularization path of linear models over a grid of C, as :func:`linear_path` returns.
+
+    Attributes are described in :class:`ModelPath`.
+    """
 
     @property
     def norms(self) -> Floats:
-        """‖w‖ of each model."""
+        """The l2 norm ‖w‖ of the weights of each model on the path."""
         return np.asarray(np.linalg.norm(self.coefs, axis=1))
 
 
 class SparsePath(ModelPath):
-    """Sparse models over a grid of C or radius; see :func:`sparse_path` and :class:`ModelPath`."""
+    """A regularization path of sparse models over a grid of C or radius.
+
+    :func:`sparse_path` returns it; attributes are described in :class:`ModelPath`.
+    """
 
     @property
     def norms(self) -> Floats:
-        """‖w‖₁ of each model (with scale: Σ scale |w|), the radius that corresponds to C."""
+        """The l1 norm of the weights of each model: the radius that corresponds to its C.
+
+        With a `scale`, it is the norm of the weights of scaled features, Σ scale · abs(w).
+        """
         sizes = abs(self.coefs)
         norms = sizes.sum(axis=1) if self.scale is None else sizes @ self.scale
         return np.asarray(norms, dtype=np.float64)
 
     @property
     def sparsity(self) -> Floats:
-        """Share of nonzero weights of each model."""
+        """Share of the weights that are not zero, for each model on the path."""
         return np.asarray(np.diff(self.coefs.indptr) / self.coefs.shape[1])
 
     def _columns(self) -> dict[str, Any]:
@@ -367,10 +376,10 @@ def fit_path(
     n_points: int,
     seed: int,
 ) -> tuple[Path, Scale | None]:
-    """Fit a path; return it and its scale without emitting warnings.
+    """Fit a regularization path; return it with the scale of the features, without warnings.
 
-    `held_out`, with the features of `data`, is scored with each model. `grid` is ascending; None
-    for the learner's default grid of `n_points`.
+    `held_out` are data to score each model on. `grid` is ascending, or None for the default grid of
+    `n_points` values.
     """
     check_no_positions(data, "A path")
     space = SearchSpace(parameters, {}, grid, n_points, learner, search_tol=parameters.tol)
@@ -398,7 +407,7 @@ def fit_path(
 def given_grid(
     Cs: ArrayLike | None, radii: ArrayLike | None, parameter: str
 ) -> tuple[str, Floats | None]:
-    """Return the parameter's name ("C" or "radius"), and the given grid or None."""
+    """Return the name of the path's parameter ("C" or "radius"), and the user's grid or None."""
     check_choice("parameter", parameter, ("C", "radius"))
     if Cs is not None and radii is not None:
         raise ValueError("Cs and radii cannot be combined; pass one of them.")

@@ -1,6 +1,7 @@
-"""The result of a search: candidates, their scores and the selected candidate.
+"""Result of a search over parameters: candidates, their scores and the selected candidate.
 
-A candidate is one setting of all parameters: a combination of values, and a value of the grid.
+A *candidate* is one setting of all parameters. It consists of a *combination* of parameter values
+and a value of one more parameter, such as C, for which each combination has a *grid*.
 """
 
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ RULES = ("best", "one_se")
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """One setting of the parameters, and its scores so far."""
+    """One setting of all parameters that a search tries, with its scores so far."""
 
     combination: int  # index of the combination; candidates that differ only in `value` share it
     parameters: Any
@@ -31,23 +32,23 @@ class Candidate:
 
     @property
     def position(self) -> tuple[int, float]:
-        """Sort key (combination, value); among equal scores, the first candidate is selected."""
+        """Sort key (combination, value): among equal scores, the first candidate is selected."""
         return self.combination, self.value
 
     @property
     def is_complete(self) -> bool:
-        """Whether the candidate was scored on all splits."""
+        """Whether the candidate was scored on all folds or validation data."""
         return bool(self.tried.all())
 
     @property
     def mean(self) -> float:
-        """The mean over the splits that have a score so far; nan if there is none."""
+        """Mean score of the candidate over the folds scored so far; nan if there is none."""
         scores = self.scores[~np.isnan(self.scores)]
         return float(scores.mean()) if scores.size else np.nan
 
 
 class SearchProgress(NamedTuple):
-    """The state of a search after one more fit."""
+    """State of a search over parameters after one more fit, for callbacks."""
 
     done: int  # number of fits so far
     planned: int | None  # number of planned fits; None with a time limit
@@ -60,7 +61,7 @@ class SearchProgress(NamedTuple):
 
 @dataclass(frozen=True)
 class NestedEstimate:
-    """Scores of a search from nested cross-validation, on queries that the search did not use."""
+    """Scores from nested cross-validation: each on a fold that the search did not use."""
 
     parameters: list[Any]  # parameters selected for each outer fold, without its queries
     scores: Floats  # score of each selected model on its outer fold; nan if undefined
@@ -70,7 +71,7 @@ class NestedEstimate:
 
 @dataclass(frozen=True, repr=False)
 class SearchResult(ResultTable):
-    """The candidates that were scored on all splits, and the selected candidate."""
+    """Result of a search over parameters: candidates scored on all folds, and the selected one."""
 
     metric: str  # name of the metric
     rule: str  # rule of the selection: "best" or "one_se"
@@ -96,17 +97,17 @@ class SearchResult(ResultTable):
 
     @property
     def values(self) -> Floats:
-        """The value of the grid's parameter for each candidate."""
+        """The value of the grid's parameter, such as C, for each candidate."""
         return np.array([candidate.value for candidate in self.candidates])
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of all parameters in which candidates differ."""
+        """Names of all parameters in which the candidates differ."""
         return (self.parameter, *self.varied)
 
     @property
     def params(self) -> list[dict[str, Any]]:
-        """One dict per candidate: the parameters in which candidates differ."""
+        """One dict per candidate, with the parameters in which the candidates differ."""
         return [
             {name: getattr(candidate.parameters, name) for name in self.names}
             for candidate in self.candidates
@@ -114,17 +115,17 @@ class SearchResult(ResultTable):
 
     @property
     def best_params(self) -> dict[str, Any]:
-        """`params` of the selected candidate."""
+        """The selected parameters: a dict of the parameters in which the candidates differ."""
         return self.params[self.best_index]
 
     @property
     def best_score(self) -> float:
-        """The mean score of the selected candidate."""
+        """Mean score of the selected candidate over the folds."""
         return float(self.mean[self.best_index])
 
     @property
     def cv_results(self) -> dict[str, Any]:
-        """The candidates and scores, named as in scikit-learn's GridSearchCV."""
+        """All candidates with their scores, as ``cv_results_`` of scikit-learn's GridSearchCV."""
         params = self.params
         has_score = ~np.isnan(self.scores).all(axis=0)  # splits that have a score
         mean = np.where(np.isnan(self.mean), -np.inf, self.mean)
@@ -139,29 +140,29 @@ class SearchResult(ResultTable):
 
     @property
     def runner_up(self) -> int | None:
-        """Index of the candidate with the highest mean after the selected one, or None."""
+        """Index of the candidate with the best mean score after the selected one, or None."""
         return find_runner_up(self.mean, self.best_index)
 
     @property
     def n_tried(self) -> int:
-        """Number of combinations that have a complete candidate."""
+        """Number of combinations of parameters with at least one candidate scored on all folds."""
         return len({candidate.combination for candidate in self.candidates})
 
     @property
     def n_untried(self) -> int:
-        """Number of candidates of the first grids that are not complete."""
+        """Number of candidates of the first grids that were not scored on all folds."""
         return max(self.n_candidates - len(self.candidates), 0)
 
     def label(self, k: int) -> str:
-        """Return the parameters that distinguish a candidate from other combinations."""
+        """Return the parameters of candidate k, without the grid's parameter, as a short text."""
         return short_params(self.candidates[k].parameters, self.varied) or "mean ± standard error"
 
     def convergence_message(self) -> Message | None:
-        """Return the warning about fits that did not reach tol, or None."""
+        """Return the warning that some fits of the search did not reach `tol`, or None."""
         return unfinished_message(self.n_unfinished, self.n_fits, "fits of the search")
 
     def edge_message(self) -> Message | None:
-        """Return the warning that the best value is at an end of the grid, or None."""
+        """Return the warning that the best value is at an end of its grid, or None."""
         best = int(np.nanargmax(self.mean))
         combination, value = self.candidates[best].position
         members = [k for k, one in enumerate(self.candidates) if one.combination == combination]
@@ -194,11 +195,12 @@ class SearchResult(ResultTable):
 
 
 def find_best(candidates: Sequence[Candidate], mean: Floats, error: Floats, rule: str) -> int:
-    """Return the index of the selected candidate.
+    """Return the index of the candidate that a search selects.
 
-    The rule "best" selects the highest mean; among means that are equal up to rounding, the first
-    combination and its smallest value. The rule "one_se" selects the smallest value of that
-    combination whose mean is within one standard error of the best mean.
+    The rule "best" selects the highest mean. Among means that are equal up to rounding, it selects
+    the first combination of parameters and its smallest grid value. The rule "one_se" selects, in
+    the same combination, the smallest value whose mean is within one standard error of the best
+    mean.
     """
     equals = np.flatnonzero(~(exceeds(np.nanmax(mean), mean) | np.isnan(mean)))
     best = min(equals.tolist(), key=lambda k: candidates[k].position)
@@ -219,14 +221,14 @@ def find_best(candidates: Sequence[Candidate], mean: Floats, error: Floats, rule
 
 
 def find_runner_up(mean: Floats, best: int) -> int | None:
-    """Return the index of the highest mean among the candidates not selected, or None."""
+    """Return the index of the highest mean except the selected candidate `best`, or None."""
     others = mean.copy()
     others[best] = np.nan
     return None if np.isnan(others).all() else int(np.nanargmax(others))
 
 
 def short_params(parameters: Any, names: Sequence[str]) -> str:
-    """Return the named parameters as text, as in "C=0.1, loss=hinge"."""
+    """Return the parameters in `names` as text, such as "C=0.1, loss=hinge"."""
     return ", ".join(f"{name}={_short(getattr(parameters, name))}" for name in names)
 
 

@@ -1,4 +1,4 @@
-"""Scores of models on documents outside their training rows: test folds or validation data."""
+"""Scores of models on test folds or validation data, for searches."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ RESAMPLES = 2000
 
 
 class Split(NamedTuple):
-    """Rows to train on, and documents to evaluate the model on."""
+    """Rows to train a model on, and documents to score it on."""
 
     train: Integers | None  # training rows; None for all
     data: RankingData | None  # documents to score; None for no scores
@@ -30,19 +30,19 @@ class Split(NamedTuple):
 
 
 def fold_splits(data: RankingData, folds: Sequence[Fold]) -> list[Split]:
-    """Return the training and test rows of folds as splits."""
+    """Convert cross-validation folds of `data` to a list of Split."""
     return [Split(fold.train, data, fold.test) for fold in folds]
 
 
 class SplitScorer:
-    """Scores models by a metric or RankingScorer, averaged over all orders of tied documents.
+    """Scores models on the test documents of folds, or on validation data, by a metric.
 
     Attributes
     ----------
     metric : str
-        Name of the metric.
+        Name of the metric, which is averaged over all orders of documents with tied scores.
     parts : list of ndarray or None
-        The rows to train on, one entry per split.
+        The rows to train on for each split into training and test documents.
     """
 
     def __init__(
@@ -62,15 +62,15 @@ class SplitScorer:
         self._tests = [_test_documents(k, split, is_own, n_jobs) for k, split in enumerate(splits)]
 
     def score(self, k: int, model: Any) -> float:
-        """Return the metric of a model on the test documents of split k.
+        """Return the metric of a model on the test documents of fold k.
 
-        It is nan if the metric has no value, or if no query has documents with different labels.
+        It is nan if the metric is undefined, or if no query has documents with different labels.
         """
         test = self._tests[k]
         return np.nan if test is None else float(self._apply(test, model))
 
     def score_queries(self, k: int, models: Sequence[Any]) -> tuple[NDArray[Any], ...]:
-        """Return the test queries of split k, and the metric of each model on each of them."""
+        """Return the test queries of fold k, then for each model the metric of these queries."""
         test = self._tests[k]
         if test is None:
             return (np.empty(0, dtype=np.int64), *(np.empty(0) for _ in models))
@@ -79,9 +79,9 @@ class SplitScorer:
         return (test.qid[np.sort(first)], *(np.asarray(one, dtype=np.float64) for one in values))
 
     def compare(self, a: Sequence[Any], b: Sequence[Any]) -> Comparison | None:
-        """Compare two candidates, with one model per split, query by query.
+        """Compare two candidates query by query, given one model per fold for each.
 
-        Return None if fewer than two queries have a value of the metric.
+        Return None if the metric is defined for fewer than two queries.
         """
         parts = [self.score_queries(k, models) for k, models in enumerate(zip(a, b, strict=True))]
         query, of_a, of_b = (np.concatenate(column) for column in zip(*parts, strict=True))

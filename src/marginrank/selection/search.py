@@ -1,8 +1,8 @@
-"""The search driver: fits candidates, scores them on splits, and selects one.
+"""Search over parameters: fits candidates, scores them on folds, and selects one.
 
 Every combination of parameters is tried on a grid of one more parameter, such as C. With a time
-limit, default grids are coarse at first, and finer ones follow around the best value so far.
-However the search ends, the best candidate that was scored on all splits is selected.
+limit, default grids are coarse at first, and finer grids around the best value follow. However the
+search ends, it selects the best candidate that was scored on all folds.
 """
 
 import time
@@ -39,7 +39,7 @@ from marginrank.selection.space import PathGrid, SearchSpace, beyond, midpoints,
 
 @dataclass
 class FitCount:
-    """Numbers of finished and planned fits, over one or more searches."""
+    """Number of finished and planned fits, over one or several searches."""
 
     planned: int | None = None  # number of planned fits; None if unknown
     done: int = 0
@@ -47,7 +47,7 @@ class FitCount:
 
 
 class SplitFit(NamedTuple):
-    """Result of one fit of a candidate, without the score vector of a SolverResult."""
+    """One fit of a candidate: the model, and how close it is to the optimum."""
 
     model: Any
     scale: Scale | None
@@ -59,9 +59,10 @@ class SplitFit(NamedTuple):
 
 @dataclass(eq=False)
 class Search:
-    """Fits and scores the candidates of a space, grid after grid.
+    """Fits and scores the candidates of a search space, one grid after the other.
 
-    It can be stopped at any time; the candidates that are complete by then can be selected.
+    It can be stopped at any time: a candidate is then selected from all that were scored on every
+    fold.
     """
 
     data: RankingData
@@ -80,7 +81,7 @@ class Search:
     _fits: dict[Candidate, dict[int, SplitFit]] = field(default_factory=dict, init=False)
 
     def run(self) -> Iterator[Candidate]:
-        """Fit and score the candidates; yield the candidate after each fit."""
+        """Fit and score all candidates; yield the affected candidate after each fit."""
         for grid in self._grids():
             for candidate in self.try_grid(grid):
                 if candidate.is_complete:
@@ -91,7 +92,7 @@ class Search:
                     return
 
     def try_grid(self, grid: PathGrid) -> Iterator[Candidate]:
-        """Fit and score the candidates of one grid; yield the candidate after each fit."""
+        """Fit and score the candidates of one grid; yield the affected candidate after each fit."""
         learner, parts = self.space.learner, self.scorer.parts
         first = len(self.candidates)
         for value in map(float, grid.values):
@@ -113,18 +114,19 @@ class Search:
             begin = time.perf_counter()
 
     def fits(self, candidate: Candidate) -> list[SplitFit]:
-        """Return the fits of a candidate that was scored on all splits, one per split."""
+        """Return the fits of a candidate, one per fold; it must have been scored on all folds."""
         by_part = self._fits[candidate]
         return [by_part[part] for part in range(len(by_part))]
 
     def models(self, candidate: Candidate) -> list[Any]:
-        """Return the models of a candidate that was scored on all splits, one per split."""
+        """Return the models of a candidate, one per fold; it must have been scored on all folds."""
         return [fit.model for fit in self.fits(candidate)]
 
     def result(self, rule: str = "best", *, compare: bool = True) -> SearchResult:
-        """Select one of the candidates that were scored on all splits, by :func:`find_best`.
+        """Return the result of the search so far, with one selected candidate.
 
-        With `compare` it is compared with the runner-up.
+        It is selected among the candidates that were scored on all folds, by :func:`find_best`.
+        With `compare`, the result compares it with the second best.
         """
         complete = [candidate for candidate in self.candidates if candidate.is_complete]
         if not complete:
@@ -235,27 +237,29 @@ def run_search(
     on_fit: Callable[[SearchProgress], None] | None = None,
     keep_interrupted: bool = False,
 ) -> SearchResult:
-    """Select parameters by the scores of models on queries that they were not trained on.
+    """Search for the parameters whose models have the best scores on queries not trained on.
 
-    Models are scored on the folds of `cv` (see :func:`~marginrank.selection.folds.folds_of`), or
-    models of all data are scored on `validation`, or with ``cv="loo"`` on the data by
-    :func:`~marginrank.fit.query_influence.leave_one_out`. For `rule` see
-    :func:`~marginrank.selection.results.find_best`.
+    Models are trained without each fold of `cv` and scored on it (see
+    :func:`~marginrank.selection.folds.folds_of`). With `validation`, models are trained on all data
+    and scored on the validation data. With ``cv="loo"``, scores are leave-one-query-out estimates,
+    see :func:`~marginrank.fit.query_influence.leave_one_out`. `rule` selects a candidate by its
+    scores, see :func:`~marginrank.selection.results.find_best`.
 
     Parameters
     ----------
     nested : bool
-        Repeat the search without the queries of each fold, and score its result on them.
+        Also repeat the search without the queries of each fold, and score the selected model on
+        this fold: the mean is an unbiased estimate, unlike the score of the best candidate.
     budget : float, optional
-        Seconds for the search, `nested` included. Then the search stops after the current fit, or
-        as soon as one candidate is complete.
+        Seconds for the search, `nested` included. When they are over, the search stops after the
+        current fit, or as soon as one candidate has been scored on all folds.
     seed : int
         Seed of the folds, and of the samples that speed up the fits.
     on_fit : callable, optional
         Called after each fit.
     keep_interrupted : bool
-        If True, Ctrl-C ends the search, and one of the complete candidates is selected. By default,
-        and if no candidate is complete, KeyboardInterrupt is raised.
+        If True, Ctrl-C ends the search, and a candidate is selected that was scored on all folds.
+        By default, and if there is no such candidate, KeyboardInterrupt is raised.
     """
     check_choice("rule", rule, RULES)
     if budget is not None:

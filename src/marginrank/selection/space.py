@@ -1,4 +1,4 @@
-"""The candidates of a search: combinations of parameter values, each with a grid such as C."""
+"""Space of a search: combinations of parameter values, each with a grid of values such as C."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ FINEST = 0.25  # smallest distance of neighbors in octaves: closer values make n
 
 
 class PathGrid(NamedTuple):
-    """The candidates of one combination: values of the learner's parameter, such as C."""
+    """One combination of parameters, and the values of one more parameter to try with it."""
 
     combination: int
     parameters: Any
@@ -29,7 +29,7 @@ class PathGrid(NamedTuple):
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """All combinations of the values in `axes`, each with a grid of one more parameter."""
+    """All combinations of the parameter values in `axes`, each with a grid such as values of C."""
 
     base: Any  # values of the parameters not searched; `tol` is for the final fit only
     axes: Mapping[str, Sequence[Any]]  # values to try, by name
@@ -52,12 +52,12 @@ class SearchSpace:
 
     @property
     def varied(self) -> list[str]:
-        """Names of the parameters with several values, except the parameter of the grid."""
+        """Names of the parameters with several values, without the parameter of the grid."""
         return [name for name, values in self.axes.items() if len(values) > 1]
 
     @cached_property
     def combinations(self) -> list[Any]:
-        """The parameters of each combination; the last axis varies fastest."""
+        """The parameters of each combination; the last parameter in `axes` varies fastest."""
         tol = self.search_tol
         if tol is None:
             tol = max(self.base.tol, self.learner.search_tol)
@@ -68,13 +68,13 @@ class SearchSpace:
         ]
 
     def points(self, *, coarse: bool) -> int:
-        """Return the number of values of a default grid."""
+        """Return the number of values in a default grid, about half of it if `coarse`."""
         if self.n_points is not None:
             return self.n_points
         return self.learner.n_points // 2 + 1 if coarse else self.learner.n_points
 
     def n_candidates(self, *, coarse: bool) -> int:
-        """Return the number of candidates of the first grids."""
+        """Return the number of candidates in the first grids of the search."""
         n_points = self.points(coarse=coarse) if self.values is None else len(self.values)
         if self.room is not None:
             return len(self.combinations) - 1 + n_points
@@ -82,13 +82,13 @@ class SearchSpace:
 
     @property
     def room(self) -> tuple[float, float] | None:
-        """Factors by which default grids may be extended at their ends; None for given values."""
+        """Factors by which a default grid may grow at both ends; None if it is not extended."""
         return self.learner.room if self.values is None else None
 
     def grids(
         self, data: RankingData, rows: Integers | None, *, coarse: bool
     ) -> Iterator[PathGrid]:
-        """Yield one grid per combination; default grids depend on the rows."""
+        """Yield one grid per combination of parameters; default grids are computed from `rows`."""
         for number, parameters in enumerate(self.combinations):
             if self.values is None:
                 n_points = self.points(coarse=coarse)
@@ -99,7 +99,7 @@ class SearchSpace:
 
 
 def check_grid(name: str, values: ArrayLike) -> Floats:
-    """Validate a grid of positive numbers and return it ascending."""
+    """Return a grid of positive numbers in ascending order; raise an error if it is invalid."""
     try:
         grid = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -114,7 +114,10 @@ def check_grid(name: str, values: ArrayLike) -> Floats:
 def beyond(
     values: Floats, value: float, ends: tuple[float, float], room: tuple[float, float]
 ) -> float | None:
-    """Return a value to extend the grid by if `value` is at its end, or None at the limit."""
+    """Return a value to append to a grid if the best `value` is at its end, or None.
+
+    None also if the value would be outside the range `ends` multiplied by the factors `room`.
+    """
     lowest, highest = ends[0] * room[0], ends[1] * room[1]
     step = values[1] / values[0] if values.size > 1 else FARTHER
     rounding = 1.0 + 1e-9
@@ -126,12 +129,15 @@ def beyond(
 
 
 def without_noise(value: float) -> float:
-    """Round to 12 digits, because extending a grid accumulates rounding errors."""
+    """Round a grid value to 12 digits, because extending a grid accumulates rounding errors."""
     return float(f"{value:.12g}")
 
 
 def midpoints(values: Floats, value: float) -> Floats:
-    """Return the geometric means of a grid value and each neighbor, unless these are too close."""
+    """Return the geometric means of a grid value and its neighbors, to refine the grid.
+
+    A neighbor that is already close has no mean.
+    """
     octaves = np.log2(values)
     k = int(np.searchsorted(values, value))
     around = octaves[max(k - 1, 0) : k + 2]

@@ -30,7 +30,7 @@ SPAN = 1000.0  # ratio of the last value of a grid to the first
 
 
 class SparseLearner(PathLearner):
-    """Fits sparse models over a grid of C or radius; a model is a CSR matrix with one row.
+    """Fits sparse models over a grid of C or radius for a search; a model is a sparse matrix row.
 
     `callback` is called with each iteration of each fit.
     """
@@ -51,7 +51,7 @@ class SparseLearner(PathLearner):
         *,
         seed: int = 0,
     ) -> Iterator[PathModel]:
-        """Fit all values for one part (a set of training rows), then for the next part."""
+        """Fit models for all grid values, for one set of training rows after the other."""
         for part, rows in enumerate(parts):
             train, own = data, parameters
             if rows is not None:
@@ -72,7 +72,7 @@ class SparseLearner(PathLearner):
         n_points: int,
         rows: Integers | None = None,
     ) -> Floats:
-        """Return a geometric grid that starts at the first useful C or radius."""
+        """Return a geometric grid that starts at the smallest useful C or radius."""
         check_integer("n_points", n_points, at_least=1)
         train = data if rows is None else rows_of(data, rows, n_jobs=parameters.n_jobs)
         with serial_blas():
@@ -94,18 +94,18 @@ class SparseLearner(PathLearner):
         return np.geomspace(first, SPAN * first, n_points)
 
     def predict(self, data: RankingData, model: Any, rows: Integers | None, threads: int) -> Floats:
-        """Return the scores Xw, plus the effects of positions on clicks."""
+        """Return the scores Xw, plus the effects of display positions if the data have clicks."""
         return click_scores(data, np.ravel(model.toarray()), rows, threads)
 
     def with_value(self, parameters: SparseParameters, value: float) -> SparseParameters:
-        """Return the parameters with C or radius set to `value`."""
+        """Return the parameters with C or the radius set to `value`."""
         of_grid: dict[str, Any] = {self.parameter: value}
         return replace(parameters, **of_grid)
 
     def walk(
         self, objective: Objective, parameters: SparseParameters, values: Floats, seed: int
     ) -> Iterator[SolverResult]:
-        """Yield the solution for each value, warm-started from the previous weights and Hessian."""
+        """Yield the solution for each grid value, warm-started from the previous solution."""
         regularizers = [self._regularizer(parameters, float(value)) for value in values]
         how = {"max_iter": parameters.max_iter, "seed": seed, "callback": self._callback}
         solve = _solve_smooth if objective.loss.smooth else _solve_hinge
