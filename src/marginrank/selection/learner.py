@@ -43,7 +43,7 @@ class PathLearner(ABC):
     ) -> Iterator[PathModel]:
         """Fit one model per set of training rows and grid value; yield models as they are found.
 
-        `parts` has the sets of training rows, such as those of folds; None stands for all rows.
+        `parts` has the sets of training rows, such as one per fold; None stands for all rows.
         `values` is the ascending grid; the models of one set of rows come in its order.
         `parameters` has all other parameters. `seed` is for the samples that speed up the fits.
         """
