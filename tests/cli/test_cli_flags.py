@@ -89,15 +89,15 @@ def test_every_command_rejects_flags_of_another_kind_of_data(invoke, here, comma
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_lists_of_flags_above_are_complete(command):
     from marginrank.cli import app
+    from marginrank.cli.flags import shared
 
     name = command.split()[0]
     reading = {
         option.opts[0].removeprefix("--")
         for option in app.command(name).params
-        if getattr(option, "rich_help_panel", None) == "Data"
+        if getattr(option, "rich_help_panel", None) in (shared.TABLES, shared.LETOR)
     }
-    of_any_data = {"n-jobs", "memory-limit", "dask", "pairs", "data", "file"}
-    assert reading - of_any_data == {*OF_TABLES, *OF_TEXT}
+    assert reading - {"valid-group", "test-group"} == {*OF_TABLES, *OF_TEXT}
 
 
 def test_flags_of_either_data_are_kept_where_kinds_are_mixed(invoke, here):

@@ -257,6 +257,7 @@ class Parameter(NamedTuple):
     letter: str | None = None  # short flag, such as "-C"
     has_flag: bool = True  # whether commands that train have a flag for it
     unset: str | None = None  # for help: what happens without a value, if the default is None
+    metavar: str | None = None  # for help: what a value is, such as FILE; None follows the type
 
     def field(self, default: Any = dataclasses.MISSING) -> Any:
         """Return a dataclass field with this declaration; without a default, it is required."""

@@ -11,6 +11,7 @@ from typer.core import TyperCommand, TyperGroup
 from marginrank import __version__
 from marginrank.cli.flags import commands, inspection, training, writing
 from marginrank.cli.flags.declaration import CommandFlags, typer_function
+from marginrank.cli.flags.shared import LETOR, OUTPUT, RESOURCES, TABLES
 from marginrank.cli.support.errors import BAD_INPUT, complain, exit_codes
 from marginrank.cli.support.progress import Phases
 
@@ -31,7 +32,7 @@ GROUPS: dict[str, dict[str, type[CommandFlags]]] = {
         "predict": commands.PredictFlags,
         "export": commands.ExportFlags,
     },
-    "Inspect data and models": {
+    "Inspect and prepare data": {
         "inspect": inspection.InspectFlags,
         "check": inspection.CheckFlags,
         "features": inspection.FeaturesFlags,
@@ -46,13 +47,13 @@ COMMANDS = {name: kind for group in GROUPS.values() for name, kind in group.item
 START = """\
 Usage: marginrank COMMAND [FLAGS]
 
-marginrank trains models that rank the documents of a query.
+marginrank trains models that rank documents, from labeled queries.
 
 Start without data, to see what it does:
   marginrank demo
 
-With labeled data, as LETOR text ("3 qid:1 1:0.5 2:0.1"), .csv or .parquet:
-  marginrank inspect train.txt                   check how the data are read
+With labeled data, as LETOR text ("2 qid:1 1:0.5 2:0.1"), .csv or .parquet:
+  marginrank inspect train.txt                   count queries, labels, features
   marginrank tune train.txt --model model.json   choose parameters and train
   marginrank evaluate model.json test.txt        NDCG and other metrics
   marginrank predict model.json test.txt         one score per document
@@ -60,7 +61,8 @@ With labeled data, as LETOR text ("3 qid:1 1:0.5 2:0.1"), .csv or .parquet:
 All commands: marginrank --help. Flags of one: marginrank tune --help.
 """
 
-FIRST, EXAMPLE = "Most used flags", "Example"  # headings of the help
+FIRST, EXAMPLES = "Most used flags", "Examples"  # headings of the help
+LAST = (RESOURCES, TABLES, LETOR)  # flags that few users need, at the end of the help
 
 # Help without rich: drawing its boxes takes twice as long as everything else.
 PLAIN: Any = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}
@@ -72,23 +74,36 @@ class Command(TyperCommand):
     first: tuple[str, ...] = ()
     example = ""
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the arguments and the required flags, for the first line of the help."""
+        parameters = {str(p.name): p for p in self.get_params(ctx)}
+        named = {name: p for name, p in parameters.items() if p.param_type_name == "option"}
+        pieces = [_usage_of(p) for name, p in parameters.items() if name not in named]
+        for name in dict.fromkeys((*self.first, *named)):
+            if named[name].required:
+                pieces.append(f"{named[name].opts[0]} {named[name].metavar}")
+        return [*pieces, "[FLAGS]"] if len(named) > 1 else pieces  # --help alone is not worth it
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments, most used flags, examples and one section per heading."""
-        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], FIRST: [], EXAMPLE: []}
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], FIRST: [], EXAMPLES: []}
         parameters = {str(p.name): p for p in self.get_params(ctx)}
         for name in dict.fromkeys((*self.first, *parameters)):
             heading = getattr(parameters[name], "rich_help_panel", None)
+            record = parameters[name].get_help_record(ctx)
             if parameters[name].param_type_name == "argument":
                 heading = "Arguments"
+                record = (parameters[name].metavar, parameters[name].help)
             elif name in self.first:
                 heading = FIRST
             elif name == "help":
-                heading = list(sections)[-1] if len(sections) > 3 else "Options"
-            record = parameters[name].get_help_record(ctx)
+                heading = OUTPUT
             if record is not None:
                 sections.setdefault(str(heading), []).append(record)
+        for heading in LAST:
+            sections[heading] = sections.pop(heading, [])
         for heading, rows in sections.items():
-            if rows or heading == EXAMPLE:
+            if rows or heading == EXAMPLES:
                 with formatter.section(heading):
                     formatter.write_dl(rows) if rows else formatter.write(self.example)
 
@@ -122,6 +137,16 @@ class CompatCommand(Command):
         return super().parse_args(ctx, args if ours else ["--", *args])
 
 
+def _usage_of(argument: Any) -> str:
+    several = argument.nargs == -1 and "[" not in argument.metavar
+    return f"{argument.metavar}..." if several else str(argument.metavar)
+
+
+def _example_line(line: str) -> str:
+    """Return a line of the examples: a comment, or the arguments of the program."""
+    return f"  {line}\n" if line.startswith("#") else f"  marginrank {line}\n"
+
+
 @cache
 def command(name: str) -> Command:
     """Return a command with its flags."""
@@ -139,7 +164,7 @@ def command(name: str) -> Command:
     alone.command(name, cls=cls)(exit_codes()(typer_function(kind, run)))
     made: Any = typer.main.get_command(alone)
     made.first = kind.first
-    made.example = "".join(f"  marginrank {line}\n" for line in kind.example.splitlines())
+    made.example = "".join(_example_line(line) for line in kind.example.splitlines())
     return made  # type: ignore[no-any-return]
 
 
@@ -186,7 +211,7 @@ def _main(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Train, evaluate and use models that rank the documents of a query (RankSVM).
+    """Train and evaluate models that rank the documents of a query (RankSVM and relatives).
 
     New here? Run marginrank without arguments.
     """

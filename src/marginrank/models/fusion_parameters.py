@@ -16,7 +16,7 @@ from marginrank._utils.parameters import (
     number,
 )
 
-FUSION = "Fusion"
+FUSION = "Learning of the weights"
 
 
 def check_normalizers(value: Any) -> list[str]:
@@ -40,29 +40,34 @@ class FusionDeclaration:
 
     normalizer: Any = Parameter(  # noqa: RUF009 (a field)
         accepted_by(check_normalizers),
-        "Normalization of scores: minmax, minmax_floor (OpenSearch's minmax), zscore, l2, dbsf "
-        "(Qdrant's), rrf or none. If several are given, separated by commas, cross-validation "
-        "selects one.",
+        "How scores of a run are normalized within a query: minmax, minmax_floor (OpenSearch's "
+        "variant), zscore, l2, dbsf (Qdrant's), rrf (1 / (60 + rank)) or none. Of several, "
+        "separated by commas, cross-validation selects one.",
         FUSION,
     ).field("minmax")
-    metric: str = Parameter(TEXT, "Metric to maximize, such as ndcg@10.", FUSION).field("ndcg@10")
-    positive: bool = Parameter(FLAG, "Require non-negative weights.", FUSION).field(True)
+    metric: str = Parameter(
+        TEXT,
+        "Metric to maximize: ndcg, dcg, recall or p (precision), such as ndcg@5.",
+        FUSION,
+        metavar="METRIC",
+    ).field("ndcg@10")
+    positive: bool = Parameter(FLAG, "Allow no negative weights.", FUSION).field(True)
     rrf_constant: float = Parameter(
         number(allow_equal=True),
-        "Constant c of reciprocal rank fusion, 1 / (c + rank), for --normalizer rrf.",
+        "Constant c in 1 / (c + rank), for --normalizer rrf.",
         FUSION,
     ).field(60.0)
     depth: int = Parameter(
-        integer(at_least=1), "Number of top documents to use per run and query.", FUSION
+        integer(at_least=1), "Number of top documents of each run and query to use.", FUSION
     ).field(100)
     n_bootstraps: int = Parameter(
         integer(at_least=0),
-        "Number of bootstrap samples of the queries over which weights are averaged; 0 keeps the "
-        "best weights for the training queries.",
+        "Average the weights over this number of bootstrap samples of the queries (bagging, "
+        "against overfitting); 0 fits the queries once.",
         FUSION,
     ).field(100)
     cv: int = Parameter(
         accepted_by(_check_fold_count, int),
-        "Number of cross-validation folds; 0 skips cross-validation.",
+        "Number of folds of the cross-validation that compares with RRF; 0 skips it.",
         FUSION,
     ).field(5)

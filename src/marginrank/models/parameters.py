@@ -31,7 +31,7 @@ from marginrank._utils.parameters import (
 if TYPE_CHECKING:
     from marginrank._utils.types import Floats
 
-MODEL = "Model"
+MODEL = "Model and loss"
 OPTIMIZATION = "Optimization"
 
 PAIR_SELECTIONS = ("all", "adjacent", "within:d", "label-within:d")
@@ -200,54 +200,65 @@ def _check_monotonic(value: Any) -> None:
 
 # Shared by several learners, with different defaults.
 LOSS_WEIGHT = Parameter(
-    number(), "Weight of the loss; a larger C fits the data more closely.", MODEL, letter="-C"
+    number(),
+    "Inverse strength of the regularization, as in scikit-learn: a larger C fits the training data "
+    "more closely.",
+    MODEL,
+    letter="-C",
 )
-LOSS = Parameter(TEXT, "Loss of a pair: squared_hinge, hinge, huber or logistic.", MODEL)
+LOSS = Parameter(
+    TEXT,
+    "Loss of a pair: squared_hinge, hinge, huber (squared_hinge, but linear for large errors) or "
+    "logistic.",
+    MODEL,
+)
 PAIR_SELECTION = Parameter(
     accepted_by(selected_pairs),
-    "Pairs to learn from: all; within:N (at most N steps apart in the sorted distinct labels of "
-    "the query); adjacent (same as within:1); or label-within:N (labels differ by at most N).",
+    "Pairs of documents of a query to learn from: all (with different labels); adjacent (no other "
+    "label of the query lies between the two); within:N (fewer than N labels lie between); or "
+    "label-within:N (labels differ by at most N).",
     MODEL,
 )
 PAIR_COST = Parameter(
     accepted_by(check_pair_cost),
-    "Weight of a pair: gain (difference of 2^label) or ndcg (NDCG lost by swapping the pair).",
+    "Weight of a pair: gain (difference of 2^label) or ndcg (NDCG lost by swapping the two "
+    "documents in the ideal ranking).",
     MODEL,
-    unset="1 for every pair",
+    unset="all pairs weigh the same",
 )
 MARGIN = Parameter(
     accepted_by(check_margin),
-    "Margin: score difference below which a pair adds loss (hinge losses): unit (1), label "
-    "(difference of the labels) or gain (difference of 2^label).",
+    "Margin, the score difference from which on a pair has no loss: unit (1), label (difference "
+    "of the labels) or gain (difference of 2^label).",
     MODEL,
 )
 OBJECTIVE = Parameter(
     accepted_by(ndcg_cutoff),
-    "What to optimize: pairs (loss over all pairs) or ndcg@K, such as ndcg@10 (the loss weights "
-    "each pair by its effect on NDCG@K).",
+    "What to optimize: pairs (all pairs count) or ndcg@K, such as ndcg@10 (each pair is weighted "
+    "by its effect on NDCG@K).",
     MODEL,
 )
 NORMALIZATION = Parameter(
     choice(NORMALIZATIONS),
-    "How losses of pairs are combined: none (sum), pairs (mean over all pairs) or query (mean "
-    "over the pairs of each query, then over queries).",
+    "Total loss: none (sum over all pairs), pairs (mean over all pairs), or query (mean over the "
+    "pairs of each query, then over queries, so that all queries count the same).",
     MODEL,
 )
 SCALE = Parameter(
     accepted_by(check_scale),
-    "Number that each feature is divided by: none (1), standard (standard deviation), query "
-    "(within-query standard deviation) or range (maximum minus minimum).",
+    "Divide each feature by its standard deviation (standard), by its standard deviation within "
+    "queries (query) or by its maximum minus minimum (range), or leave it as it is (none).",
     MODEL,
     unset="none",
 )
 TOL = Parameter(
     number(),
-    "Stop when the objective is within this relative distance of its optimum.",
+    "Stop when the objective is within this relative distance of its minimum (1e-6: a millionth).",
     OPTIMIZATION,
 )
-MAX_ITER = Parameter(integer(at_least=1), "Maximum number of iterations.", OPTIMIZATION)
+MAX_ITER = Parameter(integer(at_least=1), "Maximum number of solver iterations.", OPTIMIZATION)
 RANDOM_STATE = Parameter(
-    integer(at_least=0, at_most=LARGEST_SEED), "Seed of the random generator.", OPTIMIZATION
+    integer(at_least=0, at_most=LARGEST_SEED), "Seed of random numbers.", OPTIMIZATION
 )
 # The flag is declared elsewhere, because commands without a learner also have it.
 N_JOBS = Parameter(
@@ -265,9 +276,10 @@ class DeviceDeclaration:
 
     device: str | None = Parameter(
         or_none(accepted_by(check_device)),
-        "Device on which PyTorch computes: a GPU (cuda, cuda:1) or the CPU (cpu).",
+        "Compute with PyTorch on a GPU (cuda, cuda:1) or on the CPU (cpu).",
         OPTIMIZATION,
         unset="the CPU, without PyTorch",
+        metavar="DEVICE",
     ).field(None)
 
 
@@ -278,15 +290,16 @@ class LinearDeclaration:
     C: float = LOSS_WEIGHT.field(1.0)
     lam: float | None = Parameter(
         or_none(number()),
-        "Regularization strength, an alternative to C: lam = 1 / (2 C).",
+        "Strength of the regularization, instead of C: lam = 1 / (2 C).",
         MODEL,
-        unset="C is used",
+        unset="1 / (2 C)",
     ).field(None)
     objective: str = OBJECTIVE.field("pairs")
     loss: str = LOSS.field("squared_hinge")
     solver: str = Parameter(
         TEXT,
-        "Solver: auto, newton or tron; for --loss hinge: auto, smoothing, ocas or bmrm.",
+        "Solver: newton or tron; for --loss hinge: smoothing, ocas or bmrm; auto takes newton or "
+        "smoothing.",
         OPTIMIZATION,
     ).field("auto")
     tol: float = TOL.field(1e-6)
@@ -306,32 +319,40 @@ class AdditiveDeclaration(LinearDeclaration):
     C: float = LOSS_WEIGHT.field(10.0)
     normalization: str = NORMALIZATION.field("query")
     max_bins: int = Parameter(
-        integer(at_least=1, at_most=254), "Maximum number of bins per feature.", MODEL
+        integer(at_least=1, at_most=254),
+        "Maximum number of pieces of a curve, which is linear between quantiles of the feature.",
+        MODEL,
     ).field(16)
     smoothness: float | None = Parameter(
         or_none(number(above=1e-12)),
         "Penalty on the roughness of curves; larger values give smoother curves.",
         MODEL,
-        unset="n_features / 200",
+        unset="number of features / 200",
     ).field(None)
     categorical_features: Any = Parameter(  # noqa: RUF009 (a field)
         or_none(accepted_by(_check_categorical)),
-        "Categorical features: names, or indices from 1, separated by commas.",
+        "Categorical features: names or numbers (1 is the first), separated by commas.",
         MODEL,
         unset="none",
+        metavar="LIST",
     ).field(None)
     interactions: int = Parameter(
-        integer(at_least=0), "Number of interactions (functions of two features) to fit.", MODEL
+        integer(at_least=0),
+        "Number of pairs of features to fit a joint function to; the most promising are chosen.",
+        MODEL,
     ).field(0)
     group_l1: float = Parameter(
-        number(allow_equal=True), "Group-lasso penalty on curves, which drops features.", MODEL
+        number(allow_equal=True),
+        "Group-lasso penalty on curves: larger values drop more features.",
+        MODEL,
     ).field(0.0)
     monotonic_cst: Any = Parameter(  # noqa: RUF009 (a field)
         or_none(accepted_by(_check_monotonic)),
-        "Features whose curves must be monotone: names, or indices from 1, with +1 (increasing) or "
-        "-1 (decreasing), such as bm25:+1,age:-1.",
+        "Features whose curves must increase (+1) or decrease (-1), by name or number (1 is the "
+        "first), such as bm25:+1,age:-1.",
         MODEL,
         unset="none",
+        metavar="LIST",
     ).field(None)
     scale: Any = SCALE.field("standard")  # noqa: RUF009 (a field)
 
@@ -342,28 +363,37 @@ class SparseDeclaration:
 
     radius: float | None = Parameter(
         or_none(number()),
-        "Upper bound on the l1 norm of the weights, an alternative to C.",
+        "Upper bound on the sum of absolute weights, instead of C; smaller values keep "
+        "fewer features.",
         MODEL,
         unset="C is used",
     ).field(None)
     C: float | None = Parameter(
-        or_none(number()), "Weight of the loss.", MODEL, "-C", unset="chosen from the data"
+        or_none(number()),
+        "Inverse strength of the penalty; smaller values keep fewer features.",
+        MODEL,
+        "-C",
+        unset="50 times the smallest C that keeps a feature",
     ).field(None)
     l1_ratio: float = Parameter(
-        share(), "Share of the l1 norm in the penalty; the rest is the squared l2 norm.", MODEL
+        share(),
+        "Share of the l1 norm in the penalty (the rest is the squared l2 norm), as in "
+        "scikit-learn's ElasticNet.",
+        MODEL,
     ).field(1.0)
-    positive: bool = Parameter(FLAG, "Require non-negative weights.", MODEL).field(False)
+    positive: bool = Parameter(FLAG, "Allow no negative weights.", MODEL).field(False)
     objective: str = OBJECTIVE.field("pairs")
     loss: str = LOSS.field("squared_hinge")
     solver: str = Parameter(
         TEXT,
-        "Solver: proximal_newton, fenchel (requires --radius) or truncated_gradient (not with "
+        "Solver: proximal_newton, fenchel (only with --radius) or truncated_gradient (not with "
         "--radius).",
         OPTIMIZATION,
     ).field("proximal_newton")
     variant: str = Parameter(
         choice(VARIANTS),
-        "Variant of the Frank-Wolfe method in the solver fenchel: plain, short, away or pairwise.",
+        "Frank-Wolfe steps of --solver fenchel: plain, short (no line search), away or pairwise "
+        "(both converge linearly).",
         OPTIMIZATION,
     ).field("plain")
     tol: float = TOL.field(1e-6)
@@ -388,29 +418,33 @@ class OnlineDeclaration:
     scale: Any = SCALE.field(None)  # noqa: RUF009 (a field)
     method: str = Parameter(
         choice(METHODS),
-        "Pairs per gradient step: query (all pairs of a query) or pair (random pairs).",
+        "Pairs of a gradient step: query (all pairs of a query) or pair (random pairs).",
         OPTIMIZATION,
     ).field("query")
     learning_rate: str = Parameter(
         choice(LEARNING_RATES),
-        "Step size at step t: auto (decreases with t), constant (eta0) or inverse (eta0 / t).",
+        "Size of step t: auto (chosen from the data), constant (--eta0) or inverse (--eta0 / t).",
         OPTIMIZATION,
     ).field("auto")
     eta0: float = Parameter(
-        number(), "Initial step size for --learning-rate constant or inverse.", OPTIMIZATION
+        number(), "Step size for --learning-rate constant or inverse.", OPTIMIZATION
     ).field(1.0)
-    average: bool = Parameter(FLAG, "Average the weights over the steps.", OPTIMIZATION).field(True)
+    average: bool = Parameter(FLAG, "Average the weights over all steps.", OPTIMIZATION).field(True)
     max_iter: int = Parameter(
-        integer(at_least=1), "Maximum number of passes over the data.", OPTIMIZATION
+        integer(at_least=1), "Maximum number of passes over the data (epochs).", OPTIMIZATION
     ).field(100)
     tol: float = Parameter(
         number(allow_equal=True),
-        "Stop when the objective is estimated to be within this relative distance of its optimum.",
+        "Stop when the objective is, by estimate, within this relative distance of its minimum "
+        "(1e-3: a thousandth).",
         OPTIMIZATION,
     ).field(1e-3)
-    shuffle: bool = Parameter(FLAG, "Shuffle queries in each pass.", OPTIMIZATION).field(True)
+    shuffle: bool = Parameter(FLAG, "Shuffle the queries in each pass.", OPTIMIZATION).field(True)
     early_stopping: bool = Parameter(
-        FLAG, "Stop when the first metric on validation data no longer improves.", OPTIMIZATION
+        FLAG,
+        "Stop when the first of --metrics no longer improves on --valid, and keep the best "
+        "weights.",
+        OPTIMIZATION,
     ).field(False)
     # No flags: the command takes validation data as --valid, and the metric as --metrics.
     validation_fraction: float = Parameter(
@@ -418,7 +452,7 @@ class OnlineDeclaration:
     ).field(0.1)
     n_iter_no_change: int = Parameter(
         integer(at_least=1),
-        "Number of passes without improvement before training stops.",
+        "Stop after this number of passes without improvement.",
         OPTIMIZATION,
     ).field(5)
     scoring: str = Parameter(

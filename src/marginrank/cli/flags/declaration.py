@@ -12,6 +12,7 @@ from marginrank._utils.parameters import DECLARATION, Mention, Parameter, check_
 
 # Commands of learners, for messages that recommend a learner.
 COMMANDS = {"RankSVM": "marginrank train"}
+METAVARS: dict[Any, str] = {int: "N", float: "NUMBER"}  # what the value of a flag is, by type
 
 
 def flag(name: str) -> str:
@@ -119,19 +120,30 @@ def _option(
     kind: Any = parameter.constraint.kind
     if kind is bool and default is True:
         spellings = [f"{flag(name)}/{flag(f'no_{name}')}"]
+    metavar = parameter.metavar or METAVARS.get(kind, "NAME")
     if default is None:
         kind = kind | None
     required = default is MISSING
-    if shown is None and default is None:
-        shown = parameter.unset
     option = typer.Option(
         *spellings,
-        help=parameter.help,
+        help=parameter.help + ("" if required else _shown_default(parameter, default, shown)),
         rich_help_panel=parameter.panel,
-        show_default=shown or not required,
+        show_default=False,
+        metavar=None if kind is bool else metavar,
     )
     annotation: Any = Annotated[kind, option]
     return _keyword(name, annotation, inspect.Parameter.empty if required else default)
+
+
+def _shown_default(parameter: Parameter, default: Any, shown: str | None) -> str:
+    """Return the default for the help; `shown` overrides it."""
+    if shown is None and default is None:
+        shown = parameter.unset
+    if shown is None and isinstance(default, bool):
+        shown = "on" if default else None  # a flag without a value is off if it is not given
+    elif shown is None and default is not None:
+        shown = f"{default:g}" if isinstance(default, float) else str(default)
+    return "" if shown is None else f" [default: {shown}]"
 
 
 def _keyword(

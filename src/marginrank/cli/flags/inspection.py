@@ -14,7 +14,6 @@ from marginrank._utils.parameters import (
 )
 from marginrank.cli.flags.declaration import CommandFlags, Flags
 from marginrank.cli.flags.shared import (
-    DATA,
     EVALUATION,
     OF_MODEL,
     OUTPUT,
@@ -25,28 +24,33 @@ from marginrank.cli.flags.shared import (
     argument,
     count,
     json_flag,
+    sizes_of,
     text,
 )
 from marginrank.models.parameters import RANDOM_STATE, LinearDeclaration
 
-CURVE = "Curve"
+EXPLANATION = "What to explain"
+CURVE = "Learning curve"
 
 
 class InspectFlags(CommandFlags):
-    """Show a summary of data (queries, labels, pairs) or of a model (weights, curves)."""
+    """Summarize data (queries, labels, pairs) or a model (its largest weights or curves)."""
 
     example = """\
+# Data: are queries, labels and features read as you expect?
 inspect train.txt
+# A model: its 20 largest weights
 inspect model.json --top 20
-inspect model.json train.txt    # with standard errors"""
+# With standard errors of the weights, from the training data
+inspect model.json train.txt"""
     first = ("top",)
 
     files: Annotated[
         list[str],
         argument(
             "FILE",
-            "A model, or data. Pass a RankSVM model together with its training data to also show "
-            "the standard errors of its weights.",
+            "Data (LETOR text, table or store), or a model. A RankSVM model followed by its "
+            "training data also shows standard errors of the weights.",
         ),
     ]
     reading: Reading
@@ -55,31 +59,32 @@ inspect model.json train.txt    # with standard errors"""
 
 
 class CheckFlags(CommandFlags):
-    """Find defects of data: leaks, duplicates, drift, constant features, suspicious queries.
+    """Find problems in data: label leaks, duplicates, drift, constant features, odd queries.
 
-    The exit code is 0, or 3 if there is a finding of the severity of --fail-on or worse, so that a
-    pipeline can stop before it trains.
+    Each problem is an error, a warning or a note. The exit code is 3 if there is an error, else 0,
+    so that a pipeline can stop before it trains; --fail-on warning makes it stricter.
     """
 
     example = """\
+check train.txt
+# Also find overlap and differences between training and test data
 check train.txt --test test.txt
-check train.txt --fail-on warning
-check train.txt --json > findings.json"""
+# In a pipeline: stop at warnings, too
+check train.txt --fail-on warning --json > problems.json"""
     first = ("test", "fail_on")
 
     files: DataFiles
     reading: Reading
     test: str | None = text(
-        "Test data: find documents and queries of DATA in it, and features that drift.",
+        "Test data: report queries and documents that are also in DATA, and features whose "
+        "distribution differs.",
         EVALUATION,
         unset="check DATA only",
     )
-    test_group: str | None = text(
-        "File of query sizes for --test, in the format of --group.", EVALUATION, unset="one query"
-    )
+    test_group: str | None = sizes_of("test")
     fail_on: str = Parameter(
         choice(("error", "warning")),
-        "Exit with code 3 for findings of this severity or worse: error or warning.",
+        "Exit with code 3 if there is a problem of this severity or worse: error or warning.",
         OUTPUT,
     ).field("error")
     json: bool = json_flag()
@@ -88,15 +93,16 @@ check train.txt --json > findings.json"""
 class ExplainFlags(CommandFlags):
     """Explain why a model ranks one document of a query above another.
 
-    Prints what each feature contributes to the difference of the two scores, largest first. By
-    default the documents are the pair closest to the top that is in the wrong order by the labels,
-    or the top two if there is none.
+    Prints how much each feature contributes to the difference between the two scores. Without
+    --documents, it explains a mistake: the pair closest to the top where the document with the
+    lower label ranks higher, or the top two documents if there is no such pair.
     """
 
     example = """\
 explain model.json test.txt --query 18219
+# Two documents, by their ids or by their ranks
 explain model.json test.txt --query 18219 --documents GX003 GX017
-explain model.json test.txt --query 18219 --plot why.png"""
+explain model.json test.txt --query 18219 --documents 1 4"""
     first = ("query", "documents", "top", "plot")
     defaults = (OF_MODEL,)
 
@@ -105,35 +111,41 @@ explain model.json test.txt --query 18219 --plot why.png"""
         list[str],
         argument(
             "DATA",
-            "LETOR text, a table, or a store, with or without labels.",
+            "Data with the query: LETOR text, a .csv, .tsv or .parquet table, or a store. Labels "
+            "are not needed.",
         ),
     ]
     reading: Reading
-    query: str | None = text("Query id.", DATA, unset="the only query of DATA")
+    query: str | None = text(
+        "Id of the query (qid).", EXPLANATION, unset="the only query of DATA", metavar="ID"
+    )
     documents: tuple[str, str] | None = Parameter(
         or_none(
             Constraint(tuple[str, str], lambda name, value: [TEXT.check(name, v) for v in value])
         ),
-        "Two documents. Name each by its position in the ranking by the model (1 is the top), by "
-        "its comment, or by one word of the comment, such as the document id.",
-        DATA,
-        unset="the top pair in the wrong order",
+        "The two documents, each by its id (a word of its comment) or by its rank by the model (1 "
+        "is the top).",
+        EXPLANATION,
+        unset="a mistake near the top",
+        metavar="DOC DOC",
     ).field(None)
-    top: int = count(
-        "Number of features to show; the contributions of the others are summed.", OUTPUT, 10
-    )
+    top: int = count("Number of features to show; the rest are summed.", OUTPUT, 10)
     plot: str | None = text(
-        "File to plot the contributions to, such as why.png.", OUTPUT, unset="not plotted"
+        "Image file for the contributions, such as why.png.", OUTPUT, unset="no image"
     )
     json: bool = json_flag()
 
 
 class FeaturesFlags(CommandFlags):
-    """Evaluate how well each feature alone ranks the documents, in either direction."""
+    """Rank the documents by one feature at a time, and list the features with the best metric.
+
+    Each feature is tried in both directions: highest values first, and lowest values first.
+    """
 
     example = """\
 features train.txt
-features train.txt --metric average_precision --plot features.png"""
+# The 50 best features by another metric
+features train.txt --metric average_precision --top 50"""
     first = ("metric", "top", "plot")
 
     files: DataFiles
@@ -141,7 +153,7 @@ features train.txt --metric average_precision --plot features.png"""
     metric: OneMetric
     top: int = count("Number of features to show, best first.", OUTPUT, 10)
     plot: str | None = text(
-        "File to plot the features to, such as features.png.", OUTPUT, unset="no plot"
+        "Image file for the features, such as features.png.", OUTPUT, unset="no image"
     )
     json: bool = json_flag()
 
@@ -150,27 +162,26 @@ class CurveOptions(Flags):
     """Sizes and splits of the curve."""
 
     sizes: str | None = text(
-        "Sizes of the training sets, separated by commas: numbers of queries, or fractions up to "
-        "1.",
+        "Sizes of the training sets, separated by commas: numbers of queries (50,100,200) or "
+        "fractions up to 1 (0.25,0.5,1).",
         CURVE,
-        unset="up to six numbers, each twice the previous one, up to all queries",
+        unset="up to six sizes, each twice the one before, up to all queries",
+        metavar="SIZES",
     )
     folds: int = count(
-        "Number of cross-validation folds; with --valid, number of random orders of the queries.",
+        "Number of cross-validation folds; with --valid, number of random samples of each size.",
         CURVE,
         5,
     )
     random_state: int = RANDOM_STATE._replace(panel=CURVE).field(0)
     valid: str | None = text(
-        "Validation data to score the models on, instead of folds.",
+        "Validation data to evaluate the models on, instead of cross-validation.",
         EVALUATION,
-        unset="folds of DATA",
+        unset="cross-validation",
     )
-    valid_group: str | None = text(
-        "File of query sizes for --valid, in the format of --group.", EVALUATION, unset="one query"
-    )
+    valid_group: str | None = sizes_of("valid")
     plot: str | None = text(
-        "File to plot the curve to, such as curve.png.", EVALUATION, unset="no plot"
+        "Image file for the curve, such as curve.png.", OUTPUT, unset="no image"
     )
 
     def __post_init__(self) -> None:
@@ -194,12 +205,13 @@ class CurveOptions(Flags):
 class LearningCurveFlags(CommandFlags):
     """Estimate whether more training queries would make a linear model better.
 
-    Models are trained on more and more queries, and scored on other queries. C is adapted to the
-    number of pairs, so it has the same effect as in a fit to all data.
+    Trains models on more and more queries of DATA and evaluates them on other queries. Flags of the
+    model are as in marginrank train; C is adapted to the size of each training set.
     """
 
     example = """\
-learning-curve train.txt
+learning-curve train.txt -C 0.01
+# Evaluate on validation data instead of by cross-validation
 learning-curve train.txt -C 0.01 --valid valid.txt --plot curve.png"""
     first = ("C", "metric", "valid", "sizes", "plot")
 

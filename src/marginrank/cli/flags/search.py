@@ -14,16 +14,18 @@ from marginrank._utils.parameters import (
     or_none,
 )
 from marginrank.cli.flags.declaration import Flags
-from marginrank.cli.flags.shared import EVALUATION, OUTPUT, count, switch, text
+from marginrank.cli.flags.shared import EVALUATION, OUTPUT, count, sizes_of, switch, text
 from marginrank.models.parameters import (
     BINS_TRIED,
     LOSS_WEIGHT,
+    OPTIMIZATION,
     SMOOTHNESS_TRIED,
     AdditiveDeclaration,
 )
 
-LISTS = "Model (separate several values to try by commas)"
-SEARCH = "Search"
+LISTS = "Parameters to search: one value, or several to try, separated by commas"
+FIXED = "Additive models: parameters that are not searched"
+SEARCH = "Extent of the search"
 NONE = "none"  # command-line text of None
 
 OF_TRAIN = declared(AdditiveDeclaration)
@@ -36,59 +38,69 @@ def _listed(name: str, more: str = ".", default: Any = "", unset: str | None = N
         default = NONE if DEFAULTS[name] is None else DEFAULTS[name]
     constraint = or_none(TEXT) if default is None else TEXT
     help = f"{OF_TRAIN[name].help[:-1]}{more}"
-    return Parameter(constraint, help, LISTS, unset=unset).field(default)
+    return Parameter(constraint, help, LISTS, unset=unset, metavar="VALUES").field(default)
 
 
-def _shared(name: str, more: str = ".") -> Any:
+def _shared(name: str, more: str = ".", panel: str = OPTIMIZATION) -> Any:
     parameter = OF_TRAIN[name]
-    return parameter._replace(help=f"{parameter.help[:-1]}{more}").field(DEFAULTS[name])
+    help = f"{parameter.help[:-1]}{more}"
+    return parameter._replace(help=help, panel=panel).field(DEFAULTS[name])
 
 
 class SearchOptions(Flags):
     """The candidates: all combinations of the values that are listed."""
 
     C: str | None = Parameter(
-        or_none(TEXT), LOSS_WEIGHT.help, LISTS, "-C", unset="a grid derived from the data"
+        or_none(TEXT),
+        LOSS_WEIGHT.help,
+        LISTS,
+        "-C",
+        unset="--points values, derived from the data",
+        metavar="VALUES",
     ).field(None)
     loss: str = _listed("loss")
     pair_selection: str = _listed("pair_selection")
-    pair_cost: str = _listed("pair_cost", "; none: 1 for every pair.")
+    pair_cost: str = _listed("pair_cost", "; none: all pairs weigh the same.")
     margin: str = _listed("margin")
     normalization: str | None = _listed(
-        "normalization", default=None, unset="none,query; only none with -C; pairs with --additive"
+        "normalization", default=None, unset="none,query; with -C none; with --additive pairs"
     )
     scale: str | None = _listed(
-        "scale", default=None, unset="none,query; only none with -C; standard with --additive"
+        "scale", default=None, unset="none,query; with -C none; with --additive standard"
     )
     additive: bool = switch(
-        "Search additive models (one curve per feature, see train-additive).", LISTS
+        "Tune an additive model (one curve per feature, as train-additive) instead of a linear "
+        "one.",
+        LISTS,
     )
     smoothness: str = Parameter(
-        TEXT, "Penalty on the roughness of curves, for --additive.", LISTS
+        TEXT,
+        "Penalty on the roughness of curves, for --additive.",
+        LISTS,
+        metavar="VALUES",
     ).field(",".join(f"{s:g}" for s in SMOOTHNESS_TRIED))
     max_bins: str = _listed("max_bins", ", for --additive.", str(BINS_TRIED))
-    categorical_features: str | None = _shared("categorical_features")
-    interactions: int = _shared("interactions")
-    group_l1: float = _shared("group_l1")
-    monotonic_cst: str | None = _shared("monotonic_cst")
+    categorical_features: str | None = _shared("categorical_features", panel=FIXED)
+    interactions: int = _shared("interactions", panel=FIXED)
+    group_l1: float = _shared("group_l1", panel=FIXED)
+    monotonic_cst: str | None = _shared("monotonic_cst", panel=FIXED)
     solver: str = _shared("solver")
-    tol: float = _shared(
-        "tol", "; the search before the last fit uses at least 1e-4 (1e-3 with --additive)."
-    )
+    tol: float = _shared("tol", "; the search itself uses at least 1e-4, with --additive 1e-3.")
     max_iter: int = _shared("max_iter")
     points: int | None = count(
-        "Number of values of C to try. With --additive, the grid is extended while "
-        "its first or last value is the best.",
+        "Number of values of C to try. With --additive, more are tried while the smallest or "
+        "largest is the best.",
         SEARCH,
-        unset="21; 11 with --budget; 3 with --additive",
+        unset="21; with --budget 11; with --additive 3",
         at_most=1000,
     )
     budget: float | None = Parameter(
         or_none(number()),
-        "Time limit of the search in seconds. It tries a coarse grid of C for all combinations of "
-        "the other parameters, then finer grids around the best C. With -C, only its values.",
+        "Time limit of the search in seconds. All combinations are tried with few values of C, "
+        "then more values near the best C while time remains (unless -C lists the values).",
         SEARCH,
         unset="no limit",
+        metavar="SECONDS",
     ).field(None)
 
 
@@ -96,13 +108,11 @@ class ScoringOptions(Flags):
     """Data and rule to score candidates by, and data to evaluate the selected model on."""
 
     valid: str | None = text(
-        "Validation data to score candidates on, instead of folds.",
+        "Validation data to choose the parameters on, instead of cross-validation.",
         EVALUATION,
-        unset="folds of DATA",
+        unset="cross-validation",
     )
-    valid_group: str | None = text(
-        "File of query sizes for --valid, in the format of --group.", EVALUATION, unset="one query"
-    )
+    valid_group: str | None = sizes_of("valid")
     folds: int = count(
         "Number of cross-validation folds; each query is in one fold.",
         EVALUATION,
@@ -112,23 +122,21 @@ class ScoringOptions(Flags):
     )
     rule: str = Parameter(
         choice(("best", "one_se")),
-        "Candidate to select: best (the highest mean) or one_se (the smallest C within one "
+        "Parameters to choose: best (highest mean over the folds) or one_se (smallest C within one "
         "standard error of the highest mean).",
         EVALUATION,
     ).field("best")
     nested: bool = switch(
-        "Nested cross-validation: repeat the search within each training fold, for an unbiased "
-        "estimate on new queries.",
+        "Also estimate the metric on new queries without bias, by nested cross-validation: one "
+        "search per fold, so it takes --folds times as long.",
         EVALUATION,
     )
     test: str | None = text(
-        "Test data to evaluate the selected model on.", EVALUATION, unset="no test"
+        "Test data: print the metric of the trained model on them.", EVALUATION, unset="no test"
     )
-    test_group: str | None = text(
-        "File of query sizes for --test, in the format of --group.", EVALUATION, unset="one query"
-    )
+    test_group: str | None = sizes_of("test")
     plot: str | None = text(
-        "File to plot the metric against C to, such as search.png.", OUTPUT, unset="no plot"
+        "Image file for the metric against C, such as search.png.", OUTPUT, unset="no image"
     )
 
     def __post_init__(self) -> None:

@@ -23,6 +23,9 @@ from marginrank.models.parameters import N_JOBS, RANDOM_STATE
 DATA = "Data"
 EVALUATION = "Evaluation"
 OUTPUT = "Output"
+RESOURCES = "Computing resources"
+TABLES = "Columns of tables (.csv, .tsv, .parquet)"
+LETOR = "How LETOR text is read"
 OF_MODEL = ("n_features", "as in the model")  # (name, default text in the help)
 
 
@@ -35,16 +38,17 @@ DataFiles = Annotated[
     list[str],
     argument(
         "DATA",
-        "LETOR text (plain, .gz, .bz2, .xz, .zst, or - for stdin; several files are read as "
-        "one), a .parquet, .csv or .tsv table, or the folder of a store (made by convert).",
+        'LETOR text (lines like "2 qid:1 1:0.5 2:0.1": label, query, features), a .csv, .tsv or '
+        ".parquet table, or a store (folder written by marginrank convert). Text may be compressed "
+        "(.gz, .bz2, .xz, .zst) or come from stdin (-); several text files are read as one.",
     ),
 ]
 ModelFile = Annotated[
     str,
     argument(
         "MODEL",
-        "Model file, or - for stdin: JSON, .npz (KernelRankSVM), LIBLINEAR-ranksvm, SVM^rank, "
-        "RankLib (Coordinate Ascent), or Solr or Elasticsearch (linear).",
+        "Model file, or - for stdin: .json (written by marginrank), .npz (KernelRankSVM), or a "
+        "linear model of LIBLINEAR-ranksvm, SVM^rank, RankLib, Solr or Elasticsearch.",
     ),
 ]
 
@@ -80,10 +84,20 @@ def _check_cluster(name: str, where: str) -> None:
 
 
 def text(
-    help: str, panel: str = DATA, default: str | None = None, *, unset: str | None = None
+    help: str,
+    panel: str = DATA,
+    default: str | None = None,
+    *,
+    unset: str | None = None,
+    metavar: str = "FILE",
 ) -> Any:
-    """Return a field for an optional flag that takes text; `unset` is as in Parameter."""
-    return Parameter(or_none(TEXT), help, panel, unset=unset).field(default)
+    """Return a field for an optional flag that takes text; see Parameter for the arguments."""
+    return Parameter(or_none(TEXT), help, panel, unset=unset, metavar=metavar).field(default)
+
+
+def column(help: str, default: str | None = None, *, unset: str | None = None) -> Any:
+    """Return a field for a flag that names a column of a table."""
+    return text(help, TABLES, default, unset=unset, metavar="COLUMN")
 
 
 def count(
@@ -101,9 +115,18 @@ def switch(help: str, panel: str = OUTPUT) -> Any:
     return Parameter(FLAG, help, panel).field(False)
 
 
+def sizes_of(name: str) -> Any:
+    """Return the field of --valid-group or --test-group."""
+    return text(
+        f"File with the number of documents of each query in --{name}, for text without qid.",
+        LETOR,
+        unset="all documents are one query",
+    )
+
+
 def json_flag() -> Any:
     """Return the field of --json."""
-    return switch("Print one JSON object instead of text.")
+    return switch("Print the result as one JSON object.")
 
 
 class Reading(Flags):
@@ -115,42 +138,48 @@ class Reading(Flags):
 
     given: frozenset[str] = frozenset()
 
-    label: str = text("Label column of a table.", default="label")
-    qid: str = text('Query column of a table; "" if all rows are one query.', default="qid")
+    label: str = column("Label column.", "label")
+    qid: str = column('Column of query ids; "" if all rows belong to one query.', "qid")
     features: str | None = text(
-        "Feature columns of a table, separated by commas.", unset="all other columns"
+        "Feature columns, separated by commas.",
+        TABLES,
+        unset="all columns without another role",
+        metavar="COLUMNS",
     )
-    sample_weight: str | None = text(
-        "Column of document weights in a table.", unset="sample_weight, if it exists"
+    sample_weight: str | None = column(
+        "Column of document weights.", unset="sample_weight, if it exists"
     )
-    query_weight: str | None = text(
-        "Column of query weights in a table.", unset="query_weight, if it exists"
+    query_weight: str | None = column(
+        "Column of query weights.", unset="query_weight, if it exists"
     )
-    comments: str | None = text(
-        "Column of comments, such as document ids, in a table.", unset="comment, if it exists"
+    comments: str | None = column(
+        "Column of document ids (or other comments).", unset="comment, if it exists"
     )
     group: str | None = text(
-        "File of query sizes, one per line, for LETOR text without qid.", unset="one query"
+        "File with the number of documents of each query in DATA, one per line, for text without "
+        "qid.",
+        LETOR,
+        unset="all documents are one query",
     )
     n_features: int | None = count(
-        "Number of features in LETOR text.", DATA, unset="the largest index"
+        "Number of features.", LETOR, unset="largest feature index in the text"
     )
-    zero_based: bool = switch("Feature indices in LETOR text start at 0 instead of 1.", DATA)
+    zero_based: bool = switch("Feature indices start at 0 instead of 1.", LETOR)
     missing: str = text(
-        'Number that replaces NULL and nan in LETOR text, or "error" to stop at the first.',
+        'Value that replaces NULL and nan; "error" stops at the first of them.',
+        LETOR,
         default="error",
+        metavar="NUMBER",
     )
     layout: str = Parameter(
         choice(("auto", "dense", "csr")),
-        "Matrix type for LETOR text: dense, csr (sparse), or auto (whichever takes less memory).",
-        DATA,
+        "Feature matrix in memory: dense, csr (sparse), or auto (the smaller of both).",
+        LETOR,
     ).field("auto")
     dtype: str = Parameter(
-        choice(("float32", "float64")),
-        "Precision of features in LETOR text: float32 or float64.",
-        DATA,
+        choice(("float32", "float64")), "Precision of features: float32 or float64.", LETOR
     ).field("float32")
-    n_jobs: int | None = N_JOBS._replace(panel=DATA, has_flag=True).field(None)
+    n_jobs: int | None = N_JOBS._replace(panel=RESOURCES, has_flag=True).field(None)
 
 
 class Resources(Flags):
@@ -158,17 +187,19 @@ class Resources(Flags):
 
     memory_limit: str | None = Parameter(
         or_none(Constraint(str, parse_bytes)),
-        "Memory that the process may use, such as 2GB. With it, a store is read from disk in every "
-        "pass over the data.",
-        DATA,
-        unset="read from disk if the free memory is too small",
+        "Use at most this much memory, such as 2GB: a store is read from disk in every pass over "
+        "the data.",
+        RESOURCES,
+        unset="read a store from disk only if it does not fit in free memory",
+        metavar="SIZE",
     ).field(None)
     dask: str | None = Parameter(
         or_none(Constraint(str, _check_cluster)),
-        "Dask cluster to train on: the address of a scheduler, or local[N] for N local workers. "
-        "DATA must be stores that every worker can read.",
-        DATA,
-        unset="train in this process",
+        "Train on a Dask cluster: the address of its scheduler (tcp://host:8786), or local[N] to "
+        "start N workers on this machine. DATA must be stores that every worker can read.",
+        RESOURCES,
+        unset="no cluster",
+        metavar="ADDRESS",
     ).field(None)
 
 
@@ -176,15 +207,17 @@ class MetricOptions(Flags):
     """Options of ndcg and dcg."""
 
     gain: str | None = text(
-        "Gain of ndcg and dcg: exponential (2^label - 1) or linear (label).",
+        "Gain of a document in ndcg and dcg: exponential (2^label - 1) or linear (label).",
         EVALUATION,
         unset="exponential",
+        metavar="NAME",
     )
     discount: str | None = text(
-        "Discount of ndcg and dcg at rank r: standard, 1 / log2(r + 1); or letor, 1 at ranks 1 "
-        "and 2, then 1 / log2(r).",
+        "Discount at rank r in ndcg and dcg: standard, 1 / log2(r + 1); or letor (LETOR's "
+        "evaluation scripts), 1 at ranks 1 and 2, then 1 / log2(r).",
         EVALUATION,
         unset="standard",
+        metavar="NAME",
     )
 
 
@@ -192,9 +225,10 @@ class OneMetric(MetricOptions):
     """One metric and its options."""
 
     metric: str = text(
-        "Metric, such as ndcg@10, average_precision or pairwise_accuracy.",
+        "Metric, such as ndcg@5, average_precision or pairwise_accuracy.",
         EVALUATION,
         default="ndcg@10",
+        metavar="METRIC",
     )
 
 
@@ -202,9 +236,10 @@ class Metrics(MetricOptions):
     """Several metrics and their options."""
 
     metrics: str | None = text(
-        "Metrics, separated by commas, such as ndcg@10,average_precision.",
+        "Metrics to print, separated by commas, such as ndcg@20,recall@100.",
         EVALUATION,
         unset="ndcg@1, ndcg@5, ndcg@10, average_precision, reciprocal_rank, pairwise_accuracy",
+        metavar="METRICS",
     )
 
 
@@ -212,17 +247,15 @@ class ValidationFlags(Metrics):
     """Validation data and metrics."""
 
     valid: str | None = text(
-        "Validation data to evaluate the model on.", EVALUATION, unset="no validation"
+        "Validation data: print the metrics of the model on them.", EVALUATION, unset="no metrics"
     )
-    valid_group: str | None = text(
-        "File of query sizes for --valid, in the format of --group.", EVALUATION, unset="one query"
-    )
+    valid_group: str | None = sizes_of("valid")
 
 
 class Training(Flags):
     """Flags of every training command, besides data and parameters of the learner."""
 
     random_state: int = RANDOM_STATE.field(0)
-    model: str = Parameter(TEXT, "File to write the model to.", OUTPUT).field()
-    verbose: bool = switch("Print each iteration.")
+    model: str = Parameter(TEXT, "File to write the model to.", OUTPUT, metavar="FILE").field()
+    verbose: bool = switch("Print one line per iteration.")
     json: bool = json_flag()

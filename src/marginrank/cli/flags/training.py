@@ -6,7 +6,7 @@ from marginrank._utils.parameters import Mention, Parameter, ParameterError, cho
 from marginrank.cli.flags.declaration import CommandFlags, Flags
 from marginrank.cli.flags.search import ScoringOptions, SearchOptions
 from marginrank.cli.flags.shared import (
-    DATA,
+    RESOURCES,
     DataFiles,
     OneMetric,
     Reading,
@@ -18,6 +18,7 @@ from marginrank.cli.flags.shared import (
     text,
 )
 from marginrank.models.parameters import (
+    MODEL,
     AdditiveDeclaration,
     DeviceDeclaration,
     LinearDeclaration,
@@ -25,23 +26,26 @@ from marginrank.models.parameters import (
     SparseDeclaration,
 )
 
-PATH = "Path"
+PATH = "Path (models with more and more features)"
 
 
 class TrainFlags(CommandFlags):
-    """Train a linear ranking model and write it to a file.
+    """Train a linear ranking model (RankSVM) and write it to a file.
 
-    The model is a RankSVM: it minimizes a convex loss over pairs of documents of the same query.
-    To choose C by cross-validation, use tune. For sparse models, use train-sparse. Convert data
-    that are larger than memory to a store first. Flags are named like the parameters of
-    marginrank.RankSVM and marginrank.load_letor.
+    RankSVM learns one weight per feature, so that documents with higher labels score higher than
+    other documents of the same query. To choose C by cross-validation, use marginrank tune. Data
+    that are larger than memory must be converted to a store first (marginrank convert).
     """
 
     example = """\
 train train.txt --model model.json -C 0.01 --valid valid.txt
+# Optimize NDCG@10 instead of all pairs
 train train.txt --model model.json -C 0.01 --objective ndcg@10
+# Learn from given pairs of documents instead of labels
 train clicks.txt --pairs clicks.pairs --model model.json
+# Data that are larger than memory
 train large.store --memory-limit 2GB --model model.json
+# On a Dask cluster
 train a.store b.store --dask tcp://host:8786 --model model.json"""
     first = ("model", "C", "valid", "metrics", "scale")
 
@@ -53,8 +57,9 @@ train a.store b.store --dask tcp://host:8786 --model model.json"""
     validation: ValidationFlags
     training: Training
     pairs: str | None = text(
-        "File of pairs to learn from, one per line: preferred row, other row (both from 0) and, "
-        "optionally, a weight, or a weight and a margin.",
+        "Learn from the pairs in this file instead of labels. Each line is: row of the preferred "
+        "document, row of the other one (the first row is 0), and optionally weight and margin.",
+        MODEL,
         unset="pairs from labels",
     )
 
@@ -63,16 +68,20 @@ class PathOptions(Flags):
     """A path of sparse models to select from."""
 
     path: int | None = count(
-        "Fit this number of values of C or radius, with tol 1e-4, and keep the best model on "
-        "--valid, by the first of --metrics or else by ndcg@10.",
+        "Train models for this number of values of C, from sparse to dense, and keep the one with "
+        "the best metric on --valid: the first of --metrics, or ndcg@10.",
         PATH,
-        unset="one fit",
+        unset="train one model",
         at_most=10_000,
     )
     parameter: str = Parameter(
         choice(("C", "radius")), "Parameter that --path varies: C or radius.", PATH
     ).field("C")
-    plot: str | None = text("File to plot the path to, such as path.png.", PATH, unset="no plot")
+    plot: str | None = text(
+        "Image file for weights and metric along the path, such as path.png.",
+        PATH,
+        unset="no image",
+    )
 
     def check_penalty(self, l1_ratio: float) -> None:
         """Raise ValueError if the path has no default grid with this penalty."""
@@ -89,15 +98,15 @@ class PathOptions(Flags):
 
 
 class TrainSparseFlags(CommandFlags):
-    """Train a sparse linear ranking model and write it to a file.
+    """Train a linear ranking model that uses few features, and write it to a file.
 
-    An l1 penalty sets most weights to zero, so few features have to be computed. Use --path to
-    choose the penalty on validation data. Flags are named like the parameters of
-    marginrank.SparseRankSVM and marginrank.load_letor.
+    An l1 penalty (lasso) sets most weights to zero. Set its strength with -C or --radius,
+    or try several with --path and keep the best on --valid.
     """
 
     example = """\
 train-sparse train.txt --model model.json --radius 4
+# Try 50 strengths of the penalty, keep the best on valid.txt
 train-sparse train.txt --model m.json --path 50 --valid valid.txt"""
     first = ("model", "C", "radius", "path", "valid")
 
@@ -112,16 +121,18 @@ train-sparse train.txt --model m.json --path 50 --valid valid.txt"""
 
 
 class TrainAdditiveFlags(CommandFlags):
-    """Train an additive ranking model, one curve per feature, and write it to a file.
+    """Train an additive ranking model (one curve per feature) and write it to a file.
 
-    Curves are as easy to read as weights, and fit effects that are not linear. To choose C and the
-    smoothness by cross-validation, use tune --additive. Flags are named like the parameters of
-    marginrank.AdditiveRankSVM and marginrank.load_letor.
+    The score of a document is the sum of one curve per feature, so the model fits effects that are
+    not linear and can still be read (a generalized additive model). To choose C and the smoothness
+    by cross-validation, use marginrank tune --additive.
     """
 
     example = """\
-train-additive train.txt --model m.json -C 0.01 --valid valid.txt
+train-additive train.txt --model model.json --valid valid.txt
+# lang is a categorical feature, not a quantity
 train-additive train.csv --model m.json --categorical-features lang
+# A higher bm25 never lowers the score
 train-additive train.csv --model m.json --monotonic-cst bm25:+1"""
     first = ("model", "C", "smoothness", "max_bins", "valid")
 
@@ -133,16 +144,15 @@ train-additive train.csv --model m.json --monotonic-cst bm25:+1"""
 
 
 class TrainOnlineFlags(CommandFlags):
-    """Train a linear ranking model by stochastic gradient descent and write it to a file.
+    """Train a linear ranking model by stochastic gradient descent (SGD); write it to a file.
 
-    Use it for a quick approximate model, or for text that does not fit in memory. Text is read in
-    chunks and needs a qid on every line; a store is mapped into memory. Flags for tables apply to
-    --valid. With --early-stopping, training stops when the first of --metrics no longer improves on
-    --valid. Flags are named like the parameters of marginrank.SGDRankSVM and marginrank.iter_letor.
+    Use it for text that is larger than memory, which is read in chunks, or for a quick model that
+    is close to that of marginrank train. Every line of the text needs a qid.
     """
 
     example = """\
-train-online larger-than-memory.txt --model m.json
+train-online larger-than-memory.txt --model model.json
+# Stop when the metric on v.txt no longer improves
 train-online a.txt --model m.json --valid v.txt --early-stopping"""
     first = ("model", "C", "max_iter", "valid", "early_stopping")
     without = ("group",)  # a query may span chunks, so group sizes are not supported
@@ -151,8 +161,9 @@ train-online a.txt --model m.json --valid v.txt --early-stopping"""
         list[str],
         argument(
             "DATA",
-            "LETOR text (plain, .gz, .bz2, .xz, .zst; several files are read as one), or the "
-            "folder of a store (made by convert).",
+            'LETOR text (lines like "2 qid:1 1:0.5 2:0.1": label, query, features), or a store '
+            "(folder written by marginrank convert). Text may be compressed (.gz, .bz2, .xz, "
+            ".zst); several text files are read as one.",
         ),
     ]
     reading: Reading
@@ -160,23 +171,27 @@ train-online a.txt --model m.json --valid v.txt --early-stopping"""
     validation: ValidationFlags
     training: Training
     chunk_documents: int | None = count(
-        "Number of documents of text in memory at a time.", DATA, unset="65536"
+        "Number of documents of text to hold in memory at a time.", RESOURCES, unset="65536"
     )
 
 
 class TuneFlags(CommandFlags):
-    """Choose C and other parameters by cross-validation, train a model and write it to a file.
+    """Choose C and other parameters by cross-validation, train with them, and write the model.
 
-    Candidates are scored on folds of whole queries, or on --valid. The selected parameters are then
-    trained on all data, as train (or with --additive, train-additive) does. Ctrl-C ends the search
-    and keeps the best candidate so far.
+    Use this command if you do not know which parameters to choose. Without further flags it tries
+    values of C, each with and without --normalization query and --scale query. Folds hold whole
+    queries. The model is then trained on all of DATA with the best parameters. Ctrl-C ends the
+    search early and keeps the best so far.
     """
 
     example = """\
 tune train.txt --model model.json
+# Choose on validation data instead of folds, and evaluate on test data
 tune train.txt --model model.json --valid valid.txt --test test.txt
+# Also try other losses, for at most 60 seconds
 tune train.txt --model model.json --loss hinge,logistic --budget 60
-tune train.txt --model model.json --additive --smoothness 0.03,0.3"""
+# Additive models: one curve per feature instead of one weight
+tune train.txt --model model.json --additive"""
     first = ("model", "metric", "valid", "test", "additive")
 
     data: DataFiles

@@ -73,7 +73,7 @@ class Program:
     def _check_files(self, files: list[str]) -> None:
         least, most = self.n_files
         if not least <= len(files) <= most:
-            raise ValueError(f"got {len(files)} files; usage: {self.usage}.")
+            raise ValueError(f"got {len(files)} files; usage: marginrank compat {self.usage}.")
         late = next((word for word in files if word.startswith("-") and word != "-"), None)
         if late is not None:
             raise ValueError(f"{late} comes after the files; flags come first: {self.usage}.")
@@ -83,7 +83,7 @@ class Program:
         rows = [(letter, _described(flag)) for letter, flag in self.flags.items()]
         width = max(len(letter) for letter, _ in rows)
         lines = "".join(f"  {letter:{width}}  {text}\n" for letter, text in rows)
-        return f"usage: marginrank compat {self.usage}\n\n{lines}"
+        return f"usage: marginrank compat {self.usage}\n\nFlags:\n{lines}"
 
 
 def _value(word: str, flag: Flag, rest: list[str]) -> Any:
@@ -100,9 +100,9 @@ def _value(word: str, flag: Flag, rest: list[str]) -> Any:
 
 def _described(flag: Flag) -> str:
     if flag.unsupported is not None:
-        return f"{flag.help}: not supported, {flag.unsupported}"
+        return f"{flag.help} (not supported: {flag.unsupported})"
     if flag.unused:
-        return f"{flag.help}: accepted, without effect on the result"
+        return f"{flag.help} (no effect)"
     return flag.help if flag.default in (None, False) else f"{flag.help} (default {flag.default})"
 
 

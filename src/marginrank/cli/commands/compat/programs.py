@@ -24,7 +24,7 @@ SVM_DTYPE = "float32"  # type of features in SVM-light
 LIBLINEAR_DTYPE = "float64"  # type of features in LIBLINEAR
 OPTIMIZER = ("-k", "-f", "-b", "-n", "-m", "-h", "-#")
 KERNEL = ("-d", "-g", "-s", "-r", "-u")
-HOW = "flag of its optimizer"
+HOW = "tuning of SVM^rank's optimizer"
 LINEAR_ONLY = "only linear models; for kernels see marginrank.KernelRankSVM"
 
 
@@ -73,29 +73,27 @@ def _evaluation(data: RankingData, scores: Any) -> str:
     )
 
 
-VERBOSITY = Flag("how much to print, 0 to 3", arguments.integer, 1)
-OF_SVM_LIGHT = Flag("how much SVM-light prints", arguments.integer, unused=True)
+VERBOSITY = Flag("amount of output, 0 (none) to 3", arguments.integer, 1)
+OF_SVM_LIGHT = Flag("amount of output of SVM-light", arguments.integer, unused=True)
 
 LEARN = Program(
     "svm_rank_learn [flags] example_file [model_file]",
     {
         "-v": VERBOSITY,
         "-y": OF_SVM_LIGHT,
-        "-c": Flag(
-            "weight of the loss, divided by the number of queries", arguments.positive, 0.01
-        ),
+        "-c": Flag("weight of the loss against the regularization", arguments.positive, 0.01),
         "-p": Flag(
-            "norm of the slacks, 1",
+            "norm of the slack variables; must be 1",
             arguments.only([1], "squared slacks of queries are not a sum over pairs"),
             1,
         ),
         "-o": Flag(
-            "rescaling method; 2 is margin rescaling",
+            "rescaling method; must be 2 (margin rescaling)",
             arguments.only([2], "SVM^rank itself supports margin rescaling only"),
             2,
         ),
         "-l": Flag(
-            "loss: 1 counts swapped pairs, 2 their share in each query",
+            "loss: 1 (number of swapped pairs) or 2 (their share in each query)",
             arguments.only(
                 [1, 2], "SVM^rank itself supports 1 (swapped pairs) and 2 (their share)"
             ),
@@ -106,14 +104,13 @@ LEARN = Program(
             arguments.only(range(5), "only the algorithms 0 to 4 reach the optimum"),
             unused=True,
         ),
-        "-e": Flag("tolerance, relative to the largest loss", arguments.positive, 0.001),
+        "-e": Flag("tolerance; smaller is more precise", arguments.positive, 0.001),
         **{letter: Flag(HOW, arguments.number, unused=True) for letter in OPTIMIZER},
-        "-t": Flag("kernel, 0 for linear", arguments.only([0], LINEAR_ONLY), 0),
-        **{
-            letter: Flag("parameter of kernels that are not linear", unused=True)
-            for letter in KERNEL
-        },
-        "-a": Flag("file for dual variables", unsupported="the solver has no dual variables"),
+        "-t": Flag("kernel; must be 0 (linear)", arguments.only([0], LINEAR_ONLY), 0),
+        **{letter: Flag("parameter of nonlinear kernels", unused=True) for letter in KERNEL},
+        "-a": Flag(
+            "file to write dual variables to", unsupported="this solver has no dual variables"
+        ),
     },
     _learn,
     (1, 2),
@@ -159,16 +156,24 @@ QUIET = Flag("print nothing", None, False)
 TRAIN = Program(
     "train [flags] training_set_file [model_file]",
     {
-        "-s": Flag("solver, 8 for ranking", arguments.only([8], RANKING_ONLY), 8),
-        "-c": Flag("weight of the loss", arguments.positive, 1.0),
-        "-e": Flag("tolerance: |F'(w)| is at most this times |F'(0)|", arguments.positive, 0.001),
-        "-B": Flag("constant feature", lambda text: _no_bias(arguments.number(text)), -1.0),
+        "-s": Flag("solver; must be 8 (ranking)", arguments.only([8], RANKING_ONLY), 8),
+        "-c": Flag("weight of the loss against the regularization", arguments.positive, 1.0),
+        "-e": Flag(
+            "tolerance; the gradient shrinks to this share of its first norm",
+            arguments.positive,
+            0.001,
+        ),
+        "-B": Flag(
+            "constant feature; must be negative (none)",
+            lambda text: _no_bias(arguments.number(text)),
+            -1.0,
+        ),
         "-q": QUIET,
-        "-p": Flag("width of the loss of regression", arguments.number, unused=True),
-        "-wi": Flag("weight of class i", unsupported="rankings have ordered labels, not classes"),
+        "-p": Flag("tolerance of regression losses", arguments.number, unused=True),
+        "-wi": Flag("weight of class i", unsupported="ranking labels are ordered, not classes"),
         "-v": Flag(
-            "cross validation",
-            unsupported="use marginrank tune --folds, whose folds hold whole queries",
+            "cross-validation",
+            unsupported="use marginrank tune --folds",
         ),
     },
     _train,
@@ -179,7 +184,7 @@ PREDICT = Program(
     "predict [flags] test_file model_file output_file",
     {
         "-b": Flag(
-            "probabilities, 0 for none",
+            "probabilities; must be 0 (none)",
             arguments.only([0], "a ranking model has no probabilities"),
             0,
         ),
