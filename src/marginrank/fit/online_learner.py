@@ -17,7 +17,7 @@ from marginrank.fit.inputs import Preferences, choose_pairs, no_pairs, no_weight
 from marginrank.fit.positions import POSITION_RIDGE, PositionTerm
 from marginrank.fit.scaling import Scale, ScaleSearch, values_of
 from marginrank.metrics import get_metric
-from marginrank.models.parameters import OnlineDeclaration
+from marginrank.models.online_parameters import OnlineDeclaration
 from marginrank.objective.losses import get_loss
 from marginrank.objective.pair_sets import check_C
 from marginrank.operators.native import NativeMatrix, native_matrix

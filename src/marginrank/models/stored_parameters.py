@@ -5,12 +5,12 @@ from typing import Any
 
 from marginrank._utils.parameters import declared
 from marginrank.models.fusion_parameters import FusionDeclaration
+from marginrank.models.online_parameters import OnlineDeclaration
 from marginrank.models.parameters import (
     ESTIMATOR_ONLY,
     AdditiveDeclaration,
     DeviceDeclaration,
     LinearDeclaration,
-    OnlineDeclaration,
     SparseDeclaration,
 )
 

@@ -17,12 +17,12 @@ from marginrank.cli.flags.shared import (
     count,
     text,
 )
+from marginrank.models.online_parameters import OnlineDeclaration
 from marginrank.models.parameters import (
     MODEL,
     AdditiveDeclaration,
     DeviceDeclaration,
     LinearDeclaration,
-    OnlineDeclaration,
     SparseDeclaration,
 )
 
