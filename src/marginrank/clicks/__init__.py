@@ -1,1 +1,1 @@
-"""Click logs: simulation, propensities of positions, and interleaving of two rankings."""
+"""Click logs: reading, simulation, position bias, off-policy evaluation and interleaving."""

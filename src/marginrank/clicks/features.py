@@ -1,4 +1,4 @@
-"""Features for the documents of a click log, looked up by query and document id."""
+"""Joining of a click log with features, which are looked up by query and document id."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ BLOCK_DOCUMENTS = 1 << 16
 
 
 class FeatureIndex:
-    """Index of the rows of a data set by query id and document id (the comments)."""
+    """Index from (query id, document id) to the row of a data set.
+
+    The comments of the data set must be the document ids.
+    """
 
     def __init__(self, data: RankingData) -> None:
         if data.comments is None or not any(data.comments):
@@ -37,22 +40,25 @@ class FeatureIndex:
                 )
 
     def find(self, query: str, document: str) -> int | None:
-        """Return the row of a document of a query, or None."""
+        """Return the row with this query id and document id, or None if there is none."""
         return self._rows.get((query, document))
 
 
 @dataclass
 class SessionCounts:
-    """Numbers of sessions with and without pairs, updated while a log is read."""
+    """Counts of the sessions of a click log, updated while the log is read.
+
+    Only a session with a clicked and an unclicked document has pairs to learn from.
+    """
 
     without_clicks: int = 0
     all_clicked: int = 0
     clicks: int = 0
-    # Number of documents of each session that has pairs.
+    # Number of documents in each session that has a clicked and an unclicked document.
     sizes: array[int] = field(default_factory=lambda: array("q"))
 
     def has_pairs(self, session: LoggedSession) -> bool:
-        """Count a session; return True if it has both a click and a document without one."""
+        """Count a session; return True if it has both clicked and unclicked documents."""
         n_clicks = session.n_clicks
         if n_clicks == 0:
             self.without_clicks += 1
@@ -66,14 +72,18 @@ class SessionCounts:
 
     @property
     def total(self) -> int:
-        """Number of sessions so far."""
+        """Number of sessions counted so far."""
         return self.without_clicks + self.all_clicked + len(self.sizes)
 
 
 def session_blocks(
     sessions: Iterable[LoggedSession], index: FeatureIndex, bad: BadRows, counts: SessionCounts
 ) -> Iterator[DocumentBlock]:
-    """Yield the sessions that have pairs, with features, positions, and clicks as labels."""
+    """Join sessions with features; yield blocks of documents with clicks as labels.
+
+    Sessions without clicks, or with a click on every document, are dropped, because they have no
+    pairs to learn from. `counts` is updated.
+    """
     n_documents = max(min(BLOCK // index.data.n_features, BLOCK_DOCUMENTS), 1)
     waiting: list[LoggedSession] = []
     n_waiting = 0
@@ -90,7 +100,7 @@ def session_blocks(
 
 
 def _with_features(session: LoggedSession, index: FeatureIndex, bad: BadRows) -> LoggedSession:
-    """Return the session without documents that have no features, which are bad rows."""
+    """Return the session without documents that have no features; they are reported as bad rows."""
     missing = []
     for row, one in enumerate(session.shown):
         if index.find(session.query, one.document) is None:

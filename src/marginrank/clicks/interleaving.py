@@ -1,4 +1,4 @@
-"""Team-draft interleaving of two rankings, and the test of its outcome."""
+"""Team-draft interleaving of two rankings, and the significance test for its outcome."""
 
 from __future__ import annotations
 
@@ -14,14 +14,18 @@ FIRST, SECOND = 0, 1
 
 
 class Interleaved(NamedTuple):
-    """A list to show, and the ranking (0 or 1) that contributed each of its documents."""
+    """A list made from two rankings; `team` is the ranking (0 or 1) that contributed a document."""
 
     documents: list[Any]
     team: list[int]
 
 
 class InterleavingResult(NamedTuple):
-    """Outcome of interleaved sessions; `p_value` is from the two-sided sign test without ties."""
+    """Comparison of two rankings by the clicks on interleaved lists.
+
+    A session is won by the ranking whose documents got more clicks. `p_value` is the p-value of the
+    two-sided sign test; sessions with a tie are ignored.
+    """
 
     first_wins: int
     second_wins: int
@@ -30,7 +34,7 @@ class InterleavingResult(NamedTuple):
 
     @property
     def preference(self) -> float:
-        """Share of the first ranking's wins among sessions with a winner; NaN without any."""
+        """Share of the sessions won by the first ranking; ties are ignored, NaN if all are ties."""
         decided = self.first_wins + self.second_wins
         return self.first_wins / decided if decided else float("nan")
 
@@ -42,25 +46,30 @@ def interleave(
     length: int = 10,
     random_state: Any = None,
 ) -> Interleaved:
-    """Return one list of the documents of two rankings, by team draft.
+    """Combine two rankings into one list to show to a user, by team-draft interleaving.
 
-    In each round a coin decides which ranking goes first; each contributes its best document that
-    is not in the list yet. So both have the same chance at every position, and clicks on their
-    documents can be compared.
+    In each round, a coin decides which ranking goes first. Then each ranking contributes its best
+    document that is not in the list yet. So both rankings have the same chance at every position,
+    and clicks on their documents can be compared.
 
     Parameters
     ----------
     first, second : sequence
         Ids of documents, best first.
     length : int, default=10
-        Length of the list.
+        Length of the combined list.
     random_state : int or Generator, optional
-        Seed of the coins. Use another one in each session.
+        Seed of the coin flips. Use another seed in each session.
 
     Returns
     -------
     Interleaved
-        `documents`, and `team`: 0 or 1 for each.
+        `documents`, the combined list, and `team`, which is 0 for a document contributed by `first`
+        and 1 for a document contributed by `second`.
+
+    See Also
+    --------
+    interleaving_test : Compare two rankings by the clicks on interleaved lists.
 
     References
     ----------
@@ -100,23 +109,24 @@ def interleave(
 
 
 def interleaving_test(team: ArrayLike, click: ArrayLike, session: ArrayLike) -> InterleavingResult:
-    """Return the wins of two interleaved rankings, and the p-value of the sign test.
+    """Compare two rankings by the clicks on interleaved lists: wins, ties, and a sign test.
 
     A session is won by the ranking whose documents got more clicks.
 
     Parameters
     ----------
     team : array-like of shape (n_shown,)
-        0 or 1 for each document that was shown, as from :func:`interleave`.
+        Ranking (0 or 1) that contributed each document shown, as from :func:`interleave`.
     click : array-like of shape (n_shown,)
-        Whether it was clicked.
+        Whether each document was clicked.
     session : array-like of shape (n_shown,)
-        Session of each document.
+        Session in which each document was shown.
 
     Returns
     -------
     InterleavingResult
-        Wins, ties, `p_value` and `preference`.
+        `first_wins`, `second_wins`, `ties`, `p_value` of the two-sided sign test, and `preference`,
+        the share of the sessions with a winner that the first ranking won.
 
     Examples
     --------

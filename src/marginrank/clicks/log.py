@@ -1,4 +1,4 @@
-"""ClickLog: documents that were shown in sessions, with their positions and clicks."""
+"""ClickLog: documents that were shown to users, with their positions and clicks."""
 
 from __future__ import annotations
 
@@ -18,20 +18,23 @@ from marginrank.data.ranking_data import RankingData
 
 @dataclass(frozen=True, eq=False)
 class ClickLog:
-    """One entry per document that was shown in a session, session by session.
+    """Click log: one entry per document that was shown in a session, session by session.
+
+    A session is one list of results shown to a user. Create a log with :meth:`of`,
+    :func:`load_clicks` or :func:`make_clicks`.
 
     Attributes
     ----------
     session : ndarray of int64
-        Number of the session.
+        Number of the session: 0, 1, ….
     query, document : ndarray
-        Ids of the query and of the document. In simulated logs, `document` is a row of X.
+        Ids of the query and of the document. In simulated logs, `document` is the row in X.
     position : ndarray of int64
         Position at which the document was shown, 1 for the top.
     click : ndarray of float64
         1 if the document was clicked, else 0.
     propensity : ndarray of float64, or None
-        Probability that the position was examined, if it is known.
+        Probability that a user examines the position, if it is known.
 
     Examples
     --------
@@ -60,7 +63,7 @@ class ClickLog:
         click: Any,
         propensity: Any = None,
     ) -> ClickLog:
-        """Return a log of checked columns; raise ValueError if one is wrong."""
+        """Create a log from one array per column; raise ValueError if a value is invalid."""
         _, numbers = np.unique(np.asarray(session), return_inverse=True)
         log = cls(
             numbers.ravel().astype(np.int64),
@@ -79,13 +82,13 @@ class ClickLog:
         return int(self.session.max(initial=-1)) + 1
 
     def join(self, features: RankingData, *, skip_bad: bool = False) -> RankingData:
-        """Return the documents of the log with features and positions, and clicks as labels.
+        """Join the log with features: return its documents as training data, clicks as labels.
 
         Parameters
         ----------
         features : RankingData
-            Features of each query and document, with the ids of documents as `comments`. Its labels
-            are not used.
+            Features of the documents of each query, with document ids as `comments`. Its labels are
+            not used.
         skip_bad : bool, default=False
             Skip documents without features and warn with their number, instead of raising
             ValueError.
@@ -93,7 +96,8 @@ class ClickLog:
         Returns
         -------
         RankingData
-            One query per session, for :meth:`RankSVM.fit`, which then learns effects of positions.
+            One query per session, with positions. :meth:`RankSVM.fit` then estimates one effect per
+            position.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Reading of click logs, with one part of the sessions in memory at a time."""
+"""Reading of click logs, tables or JSON, which may be larger than memory."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ TABLES = (".csv", ".tsv", ".parquet")
 JSON_LINES = (".ndjson", ".jsonl", ".json")
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
+# A large log is divided into parts, temporary files that have all entries of some sessions.
 PART_BYTES = 1 << 25  # bytes of the log per part; Python lists take several times as much memory
 RATIO = 10  # assumed compression ratio
 PIPED_BYTES = 1 << 32  # assumed size of standard input
@@ -40,24 +41,24 @@ def load_clicks(
     click: str = "click",
     skip_bad: bool = False,
 ) -> ClickLog:
-    r"""Read a click log.
+    r"""Read a click log: a table, or queries and events of User Behavior Insights (UBI).
 
     Parameters
     ----------
-    source : path, or a list of them
-        A table (.csv, .tsv or .parquet) with one row per document that a session showed, or queries
-        and events in the schema of User Behavior Insights, one JSON object per line (.ndjson,
-        .jsonl, .json, or "-" for standard input). Text may be compressed (.gz, .bz2, .xz, .zst).
+    source : path, or list of paths
+        A table (.csv, .tsv or .parquet) with one row per document that was shown in a session, or
+        UBI records, one JSON object per line (.ndjson, .jsonl, .json, or "-" for standard input).
+        Text may be compressed (.gz, .bz2, .xz, .zst).
     session, query, document, position, click : str
-        Columns of a table. For User Behavior Insights, `click` is the action of the events that are
-        clicks, and the others are not used: a session is a query_id.
+        Names of the columns of a table. For UBI records, `click` is the name of the action that is
+        a click, and the other parameters are not used: a session is a query_id.
     skip_bad : bool, default=False
         Skip bad rows and warn with their number, instead of raising ValueError for the first.
 
     Returns
     -------
     ClickLog
-        All sessions, from the top of each, with ids as text.
+        All sessions, each from its top position down, with ids as text.
 
     Raises
     ------
@@ -67,7 +68,7 @@ def load_clicks(
 
     See Also
     --------
-    ClickLog.join : Features for the documents, for a fit.
+    ClickLog.join : Join a log with features to train on it.
 
     Examples
     --------
@@ -115,10 +116,10 @@ def read_sessions(
     folder: str | None = None,
     progress: Progress | None = None,
 ) -> Iterator[LoggedSession]:
-    """Yield the sessions of a log, whose rows may be in any order.
+    """Read the sessions of a click log, whose rows may be in any order.
 
-    With `folder`, a log that is large is first divided into files there, so one part of its
-    sessions is in memory at a time.
+    If `folder` is given, a large log is first divided by session into temporary files there, so
+    that only the sessions of one file are in memory at a time.
     """
     endings = {path: ending_of(path) for path in paths}
     tables = [ending in TABLES for ending in endings.values()]
@@ -135,7 +136,7 @@ def read_sessions(
 
 
 def log_paths(source: Sources) -> list[str]:
-    """Return the paths of a log; raise ValueError if one is not the name of a log."""
+    """Return the files of a click log as a list; raise ValueError for an unknown file type."""
     paths = [source] if isinstance(source, str | os.PathLike) else list(source)
     if not paths:
         raise ValueError("source is an empty list; pass at least one file.")
@@ -145,18 +146,18 @@ def log_paths(source: Sources) -> list[str]:
 
 
 def name_of_log(paths: Sequence[str]) -> str:
-    """Return the name of a log in messages."""
+    """Return the name of a click log for messages, such as "log.csv with 2 more"."""
     first = "<stdin>" if paths[0] == "-" else paths[0]
     return first if len(paths) == 1 else f"{first} with {len(paths) - 1} more"
 
 
 def is_table(path: str) -> bool:
-    """Return True if a log is a table, and False if it is JSON."""
+    """Return True if a click log is a table (.csv, .tsv, .parquet), and False if it is JSON."""
     return ending_of(path) in TABLES
 
 
 def ending_of(path: str) -> str:
-    """Return the ending of a log's name, without the ending of a compression."""
+    """Return the file type of a click log: ".csv" for "log.csv" and "log.csv.gz"."""
     if path == "-":
         return JSON_LINES[0]
     stem, ending = os.path.splitext(path.lower())
@@ -189,7 +190,10 @@ def _by_session(entries: Iterable[Entry]) -> dict[str, list[list[Any]]]:
 def _in_parts(
     entries: Iterable[Entry], folder: str | None, n_parts: int
 ) -> Iterator[Iterable[Entry]]:
-    """Distribute entries over files by session, and yield the entries of each file."""
+    """Divide the entries of a log by session into files in `folder`; yield the entries of each.
+
+    Without `folder`, yield all entries at once.
+    """
     if folder is None or n_parts == 1:
         yield entries
         return
@@ -211,7 +215,7 @@ def _in_parts(
 
 
 def _write_parts(names: Sequence[str], waiting: Sequence[list[str]]) -> None:
-    """Append the lines to their files, and empty the lists."""
+    """Append the waiting lines of each file to it, and empty the lists."""
     for name, lines in zip(names, waiting, strict=True):
         if lines:
             with open(name, "a", encoding="ascii") as file:

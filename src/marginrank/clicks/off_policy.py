@@ -1,4 +1,4 @@
-"""Off-policy evaluation: the clicks that another ranking would have got, from a log."""
+"""Off-policy evaluation: estimate from a click log how many clicks another ranking would get."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FEW_CLICKS = 100  # with fewer effective clicks, an estimate is unreliable
 
 
 class ClickEstimate(NamedTuple):
-    """Estimated clicks per session, with indicators of the estimate's reliability."""
+    """Estimated clicks per session for a new ranking, and how reliable the estimate is."""
 
     value: float
     standard_error: float
@@ -37,34 +37,36 @@ def estimate_clicks(
     clip: float = 10.0,
     relevance: ArrayLike | None = None,
 ) -> ClickEstimate:
-    """Return the clicks per session if the documents were shown in the order of `scores`.
+    """Estimate the clicks per session if documents had been shown in the order of `scores`.
 
-    A click at position k has the weight w = p_r / p_k, where r is the position of the document in
-    the new order of its session and p are the propensities of positions.
+    A click on a document at position k gets the weight w = p_r / p_k, where r is its position in
+    the new order of the session, and p_k is the probability that position k is examined.
 
     Parameters
     ----------
     log : ClickLog
-        Sessions. Only documents that were shown are ranked.
+        Sessions. In each session, only the documents that were shown are reordered.
     scores : array-like of shape (n_shown,)
         Scores of the ranking to evaluate, one per entry of the log.
     propensity : Propensities
-        Propensities of positions, as from :func:`estimate_propensities`.
+        Examination probabilities p, as from :func:`estimate_propensities`.
     method : {"ips", "snips", "dr"}, default="snips"
-        "ips" sums w · click. "snips" also divides by the share of the weights that clipping left.
-        "dr" (doubly robust) sums p_r · g + w · (click − p_k · g) for the predicted relevance g, so
-        it is unbiased if g is right, whatever the clipping, or if nothing is clipped.
+        "ips" (inverse propensity scoring) sums w · click. "snips" (self-normalized) multiplies this
+        by Σ p_r / Σ w p_k, which corrects for clipped weights. "dr" (doubly robust) sums
+        p_r · g + w · (click − p_k · g), where g is `relevance`. It is unbiased if no weight is
+        clipped or if g is right.
     clip : float, default=10.0
-        Largest weight. Smaller values reduce the variance and add bias.
+        Largest weight w. Smaller values reduce the variance and add bias.
     relevance : array-like of shape (n_shown,), optional
         Predicted probability of a click on an examined document, for "dr".
 
     Returns
     -------
     ClickEstimate
-        `value`, its `standard_error` over sessions, `effective_clicks`, the share `clipped`, and
-        `logged`, the clicks per session in the log. A warning says if the estimate rests on fewer
-        than 100 effective clicks.
+        `value`, the estimate; `standard_error`, over sessions; `effective_clicks`, the effective
+        sample size (Σ w)² / Σ w² over the clicks; `clipped`, the share of clipped weights; and
+        `logged`, the clicks per session in the log. Fewer than 100 effective clicks cause a
+        warning.
 
     Notes
     -----
@@ -112,7 +114,7 @@ def estimate_clicks(
 
 
 def _ranks(log: ClickLog, scores: Floats) -> Integers:
-    """Return the new position of each document: each session is reordered by score."""
+    """Return the position of each document after its session is reordered by score."""
     # The documents of a session are assigned to its positions in the order of their scores.
     by_score: Any = np.lexsort((log.position, -scores, log.session))
     by_position = np.lexsort((log.position, log.session))

@@ -1,8 +1,9 @@
-"""Propensities of positions, estimated from documents that were shown at several positions.
+"""Examination probabilities (propensities) of positions, estimated from a click log.
 
-Intervention harvesting (Agarwal et al., 2019): if a document of a query was shown at the positions
-k and k', its click rates there differ only by how often the positions are examined. A[k, k'] is the
-sum of click rates at k over all documents that were shown at both, and B[k, k'] their number.
+Method: intervention harvesting (Agarwal et al., 2019). If a document of a query was shown at the
+positions k and k', its click rates there differ only by how often the positions are examined. In
+the code, B[k, k'] is the number of documents that were shown at both k and k', and A[k, k'] is the
+sum of their click rates at k.
 """
 
 from __future__ import annotations
@@ -21,13 +22,19 @@ MOST_POSITIONS = 200
 
 
 class Propensities(NamedTuple):
-    """Propensities of the positions 1, 2, …, relative to the first, with standard errors."""
+    """Probability that each position is examined, relative to position 1, with standard errors.
+
+    The arrays have one entry for each of the positions 1, 2, ….
+    """
 
     propensity: Floats
     standard_error: Floats
 
     def of(self, position: Any) -> Floats:
-        """Return the propensity of each position; positions beyond the last one have its value."""
+        """Return the examination probability of each of some positions.
+
+        Positions below the last estimated one get its value.
+        """
         at = np.minimum(np.asarray(position, dtype=np.int64), self.propensity.size) - 1
         found: Floats = np.minimum(self.propensity[at], 1.0)
         return found
@@ -36,31 +43,31 @@ class Propensities(NamedTuple):
 def estimate_propensities(
     log: ClickLog, method: str = "all_pairs", *, n_positions: int = 10
 ) -> Propensities:
-    """Return the probability that each position is examined, relative to the first.
+    """Estimate from clicks how likely users examine each position, relative to the first.
 
     Parameters
     ----------
     log : ClickLog
-        Sessions in which documents of one query changed their positions: random swaps, several
-        rankers, or rankers that were replaced.
+        Sessions. Documents of a query must have been shown at several positions, because of random
+        swaps, several rankers, or a ranker that was replaced.
     method : {"pivot", "adjacent", "all_pairs"}, default="all_pairs"
         "pivot" compares each position with the first; "adjacent" compares neighbors and multiplies
         the ratios; "all_pairs" is the maximum likelihood of all pairs of positions, which uses the
         most data.
     n_positions : int, default=10
-        Number of positions; documents below are ignored.
+        Number of positions to estimate; documents at lower positions are ignored.
 
     Returns
     -------
     Propensities
-        `propensity` and `standard_error`, a jackknife over groups of queries. ``of(position)`` are
-        values for :meth:`RankSVM.fit`.
+        `propensity`, and `standard_error` from a jackknife over groups of queries.
+        ``of(position)`` returns the value for each document, for :meth:`RankSVM.fit`.
 
     Notes
     -----
-    All methods assume that a click depends on the position only through examination, and that the
-    relevance of a document does not depend on when it was shown where. They do not hold for trust
-    bias or a cascade.
+    All methods assume the position-based model: a document is clicked if it is examined, which
+    depends only on its position, and relevant, which does not depend on when and where it was
+    shown. This does not hold for trust bias or cascading users.
 
     References
     ----------
@@ -92,7 +99,7 @@ def estimate_propensities(
 
 
 def _by_group(log: ClickLog, n_positions: int) -> tuple[Floats, Floats]:
-    """Return A and B of each group of queries."""
+    """Return A and B (see the module) for each group of queries of the jackknife."""
     shown = np.flatnonzero(log.position <= n_positions)
     _, query = np.unique(log.query[shown], return_inverse=True)
     _, document = np.unique(log.document[shown], return_inverse=True)
@@ -116,7 +123,7 @@ def _by_group(log: ClickLog, n_positions: int) -> tuple[Floats, Floats]:
 
 
 def _check_shown(method: str, A: Floats, B: Floats) -> None:
-    """Raise ValueError if a ratio of click rates is not defined."""
+    """Raise ValueError if two positions to compare have no clicked document in common."""
     n = len(A)
     other = {"pivot": np.zeros(n - 1), "adjacent": np.arange(n - 1)}.get(method)
     for k in range(1, n):
@@ -147,7 +154,11 @@ def _adjacent(A: Floats, _: Floats) -> Floats:
 
 
 def _all_pairs(A: Floats, B: Floats) -> Floats:
-    """Return maximum likelihood propensities p, for click rates p_k r_kk' at position k."""
+    """Return the maximum likelihood estimate of the propensities p, relative to the first.
+
+    The click rate at k of documents shown at k and k' is modeled as p_k * r_kk', where r_kk' is
+    their mean relevance.
+    """
     from scipy.optimize import minimize  # slow to import
 
     n = len(A)

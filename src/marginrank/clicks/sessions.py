@@ -1,4 +1,4 @@
-"""Sessions of a click log: the documents that were shown, and checks for bad rows."""
+"""Sessions of a click log: the documents that were shown to a user, and checks for bad rows."""
 
 from __future__ import annotations
 
@@ -24,14 +24,17 @@ POSITION = re.compile(r"[0-9]{1,10}(\.0*)?")
 
 
 class BadRows:
-    """Policy for bad rows: raise ValueError, or skip and count them by kind."""
+    """Handler of bad rows in a click log: raise ValueError for the first, or skip and count."""
 
     def __init__(self, skip: bool) -> None:
         self._skip = skip
         self.counts: Counter[str] = Counter()
 
     def add(self, kind: str, place: str, problem: str, *, count: int = 1) -> None:
-        """Count bad rows, or raise ValueError with the place and problem of the first."""
+        """Count `count` bad rows of a kind; raise ValueError if bad rows must not be skipped.
+
+        `place` (file and line) and `problem` are parts of the message.
+        """
         if not self._skip:
             raise ParameterError(
                 f"{place}: {problem}. Correct it, or skip bad rows with ",
@@ -42,12 +45,12 @@ class BadRows:
 
     @property
     def skipped(self) -> str:
-        """Numbers of skipped rows by kind, as in "3 malformed lines", or "nothing"."""
+        """Text with the numbers of skipped rows, such as "3 malformed lines", or "nothing"."""
         return ", ".join(f"{count} {kind}" for kind, count in self.counts.items()) or "nothing"
 
 
 class ShownDocument(NamedTuple):
-    """A document that was shown in a session, and its place in the log."""
+    """A document that was shown in a session; `place` is its file and line in the log."""
 
     place: str
     document: str
@@ -56,13 +59,13 @@ class ShownDocument(NamedTuple):
 
 
 class LoggedSession(NamedTuple):
-    """A session: one list of results and the clicks on it."""
+    """A session of a click log: one list of results shown to a user, with the clicks on it."""
 
     query: str
     shown: list[ShownDocument]
 
     def without(self, rows: Iterable[int]) -> LoggedSession:
-        """Return the session without some of its documents."""
+        """Return the session without the documents with these indices."""
         left_out = set(rows)
         return LoggedSession(
             self.query, [one for row, one in enumerate(self.shown) if row not in left_out]
@@ -70,12 +73,15 @@ class LoggedSession(NamedTuple):
 
     @property
     def n_clicks(self) -> int:
-        """Number of documents that were clicked."""
+        """Number of clicked documents in the session."""
         return sum(one.click for one in self.shown)
 
 
 def checked_session(query: str, shown: Iterable[ShownDocument], bad: BadRows) -> LoggedSession:
-    """Return a session sorted by position; only the first document at a position is kept."""
+    """Create a session with documents sorted by position.
+
+    A second document at the same position is a bad row; it is skipped, or raises ValueError.
+    """
     by_position: dict[int, ShownDocument] = {}
     for one in shown:
         first = by_position.setdefault(one.position, one)
@@ -91,7 +97,7 @@ def checked_session(query: str, shown: Iterable[ShownDocument], bad: BadRows) ->
 
 
 def whole_position(value: Any) -> int | None:
-    """Return a position from a number or from text, or None if it is not a whole number above 0."""
+    """Convert a number or a text to a position; return None if it is not an integer above 0."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, str) and POSITION.fullmatch(value):
@@ -101,13 +107,13 @@ def whole_position(value: Any) -> int | None:
 
 
 def text_of_id(value: Any) -> str | None:
-    """Return an id as text, or None if it is missing or is neither text nor an integer."""
+    """Convert a query or document id to text; return None if it is not text or an integer."""
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         return None
     return str(value) or None
 
 
 def quoted(value: Any) -> str:
-    """Return a value of the log quoted for a message, truncated if it is long."""
+    """Return a value from a log for a message: in quotes, and truncated if it is long."""
     text = repr(value)
     return text if len(text) <= QUOTED else f"{text[:QUOTED]}…"

@@ -31,41 +31,44 @@ def make_clicks(
     temperature: float = 0.0,
     random_state: Any = 0,
 ) -> ClickLog:
-    """Return simulated sessions: queries drawn at random, documents shown, clicks on them.
+    """Simulate a click log from relevance judgments, with position bias and noise.
+
+    Each session draws a query at random, shows the top of a ranking, and simulates clicks.
 
     Parameters
     ----------
     y : array-like of shape (n_documents,)
-        Judgments, zero or more. A document is attractive with the probability
-        noise + (1 − noise) (2^y − 1) / (2^max − 1), as in Joachims et al. (2017).
+        Relevance labels, zero or more. A document is attractive with the probability
+        noise + (1 − noise) (2^y − 1) / (2^max(y) − 1), as in Joachims et al. (2017).
     qid : array-like of shape (n_documents,), optional
-        Query of each document.
+        Query of each document; by default, all documents are of one query.
     scores : array-like of shape (n_documents,), optional
-        Scores of the ranking that is shown. By default each session has a random order.
+        Scores of the ranking that is shown. By default, each session has a random order.
     n_sessions : int, default=1000
         Number of sessions.
     shown : int, default=10
-        Number of documents that a session shows.
+        Number of documents shown in a session.
     model : {"position", "cascade", "trust"}, default="position"
-        "position": position k is examined with the probability k^−eta, and attractive documents
-        that are examined are clicked. "cascade": users read from the top, click the first
-        attractive document, and leave. "trust": as "position", but users also click an
-        unattractive document that is examined, with the probability 0.65 / k, and miss attractive
-        ones with the probability 0.01 (k − 1), as in Agarwal et al. (2019).
+        "position": position k is examined with the probability k^−eta, and a document is clicked if
+        it is examined and attractive. "cascade": users read from the top, click the first
+        attractive document, and stop. "trust": like "position", but an examined document at
+        position k is also clicked with the probability 0.65 / k if it is unattractive, and missed
+        with the probability 0.01 (k − 1) if it is attractive, as in Agarwal et al. (2019).
     eta : float, default=1.0
-        Severity of the position bias.
+        Severity of the position bias; 0 for none.
     noise : float, default=0.1
         Probability that a document of label 0 is attractive.
     temperature : float, default=0.0
-        Standard Gumbel noise times this number is added to the scores in each session, so that
-        documents change their positions.
+        Scale of the Gumbel noise that is added to the scores in each session, so that documents
+        change their positions.
     random_state : int, default=0
         Seed.
 
     Returns
     -------
     ClickLog
-        With the rows of X as `document` and, except for "cascade", the true `propensity`.
+        `document` is the index of the document in `y`. `propensity` is the true probability that
+        the position is examined, or None for "cascade".
 
     Examples
     --------
@@ -113,7 +116,7 @@ def make_clicks(
 def _shown(
     rows: Integers, scores: Floats | None, temperature: float, shown: int, rng: np.random.Generator
 ) -> Integers:
-    """Return the documents of a query that are shown in a session, in the order of positions."""
+    """Draw the documents of a query to show in a session, from the top position down."""
     values = rng.random(rows.size) if scores is None else scores[rows]
     if temperature > 0 and scores is not None:
         values = values + temperature * rng.gumbel(size=rows.size)

@@ -1,4 +1,4 @@
-"""Click logs as tables, with one row per document that was shown in a session."""
+"""Reading of click logs that are tables, with one row per document shown in a session."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CLICKS = {"0": False, "1": True, "false": False, "true": True, "0.0": False, "1.
 
 
 class LogColumns(NamedTuple):
-    """Names of the columns of a table."""
+    """Names of the columns of a click log that is a table."""
 
     session: str = "session"
     query: str = "query"
@@ -39,7 +39,11 @@ class LogColumns(NamedTuple):
 
 
 class TableLog:
-    """A .csv, .tsv or .parquet file; entries are [place, query, document, position, click]."""
+    """Reader of a click log that is a .csv, .tsv or .parquet file.
+
+    A row is parsed to an entry, the list [place, query, document, position, click], where `place`
+    is the file and line.
+    """
 
     def __init__(self, columns: LogColumns) -> None:
         self._columns = columns
@@ -47,7 +51,7 @@ class TableLog:
     def entries(
         self, path: str, ending: str, bad: BadRows, progress: Progress | None
     ) -> Iterator[Entry]:
-        """Yield the session and the entry (see the class) of each row."""
+        """Parse a table; yield (session id, [place, query, document, position, click]) per row."""
         if ending == ".parquet":
             rows = self._parquet_rows(path)
         else:
@@ -58,7 +62,7 @@ class TableLog:
                 yield str(session), entry
 
     def session(self, entries: Sequence[list[Any]], bad: BadRows) -> LoggedSession:
-        """Create a session from its entries; repeated rows of a document count once."""
+        """Create a session from its parsed rows; repeated rows of a document count once."""
         query, shown = entries[0][1], dict[str, ShownDocument]()
         for place, own_query, document, position, click in entries:
             if own_query != query:
@@ -76,7 +80,7 @@ class TableLog:
     def _entry(
         self, place: str, session: Any, values: Sequence[Any], bad: BadRows
     ) -> list[Any] | None:
-        """Parse a row; return its entry, or None if the row is bad and skipped."""
+        """Parse a row to an entry (see the class); return None if the row is bad and skipped."""
         query, document, position, click = values
         ids = [text_of_id(one) for one in (session, query, document)]
         for name, found, value in zip(self._columns, ids, (session, *values), strict=False):
@@ -132,7 +136,7 @@ class TableLog:
             before += table.num_rows
 
     def _find(self, path: str, names: Sequence[str]) -> list[int]:
-        """Return the numbers of the columns; raise ValueError if one is missing."""
+        """Return the column number of session, query, …; raise ValueError if one is missing."""
         for role, name in self._columns._asdict().items():
             if names.count(name) != 1:
                 has = "two columns" if name in names else "no column"
@@ -146,9 +150,10 @@ class TableLog:
 
 
 def _csv_rows(lines: Iterator[str], delimiter: str) -> Iterator[tuple[int, int, list[str] | str]]:
-    """Yield the first line, the number of lines, and the fields or the problem of each row.
+    """Parse rows of delimited text; yield (first line number, number of lines, fields) per row.
 
-    A quote that is not closed makes one row of many lines.
+    If a row cannot be parsed, the problem is yielded as text instead of fields. A row has several
+    lines if a quoted field contains line breaks, or by mistake if a quote is not closed.
     """
     reader = csv.reader(lines, delimiter=delimiter)
     while True:

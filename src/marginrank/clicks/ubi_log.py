@@ -1,9 +1,10 @@
-"""Click logs in the schema of OpenSearch's User Behavior Insights (UBI), one JSON object per line.
+"""Reading of click logs in the schema of OpenSearch's User Behavior Insights (UBI).
 
-A session is a query_id. The record of a query has its text and the ids of the results in their
-order. If there are events of the action "impression", only their results were shown. Clicks are
-events of one action, and name a result. Lines of the bulk API and exports with _source are read,
-too. The schemas are at https://github.com/o19s/ubi; 1.0 to 1.3 agree on all of this.
+A log has one JSON object per line: a query with its text and the ids of its results, or an event
+(impression or click) on a result. A session is a query_id. If a session has impressions, only
+their results were shown; otherwise all results of the query were. Lines of the bulk API and exports
+with _source are read, too. The schemas are at https://github.com/o19s/ubi; versions 1.0 to 1.3
+agree on all of this.
 """
 
 from __future__ import annotations
@@ -35,10 +36,11 @@ QUERY, EVENT = 0, 1  # codes of the two kinds of entries
 
 
 class UbiLog:
-    """Queries and events of UBI, in any order and in one file or several.
+    """Reader of a click log in the schema of User Behavior Insights (UBI).
 
-    Entries are [QUERY, place, text of the query, results] and [EVENT, place, whether it is a click,
-    document, position or None].
+    Queries and events may be in any order, in one file or several. A query is parsed to the entry
+    [QUERY, place, text, ids of the results], an event to the entry [EVENT, place, whether it is a
+    click, document, position or None], where `place` is the file and line.
     """
 
     def __init__(self, click: str) -> None:
@@ -47,7 +49,10 @@ class UbiLog:
     def entries(
         self, path: str, _: str, bad: BadRows, progress: Progress | None
     ) -> Iterator[Entry]:
-        """Yield the query_id and the entry (see the class) of each query, click and impression."""
+        """Parse a UBI file; yield (query_id, entry) for each query, click and impression.
+
+        The class describes entries.
+        """
         name = source_name(path)
         for number, line in numbered_lines(path, progress):
             if not line.strip():
@@ -69,7 +74,7 @@ class UbiLog:
                 yield found
 
     def session(self, entries: Sequence[list[Any]], bad: BadRows) -> LoggedSession | None:
-        """Create a session from its entries; return None if its query is missing."""
+        """Create a session from the parsed records of a query_id; None if the query is missing."""
         queries = [entry[1:] for entry in entries if entry[0] == QUERY]
         events = [entry[1:] for entry in entries if entry[0] == EVENT]
         if not queries:
@@ -95,7 +100,7 @@ class UbiLog:
         return checked_session(text, shown.values(), bad)
 
     def _event(self, record: dict[str, Any], place: str, bad: BadRows) -> Entry | None:
-        """Return the query_id and the entry of an event; None if it is not about a result."""
+        """Parse an event to (query_id, entry); return None if it is not about a result."""
         action = record["action_name"]
         session = text_of_id(record.get("query_id"))
         document = text_of_id(_inside(record, "event_attributes", "object", "object_id"))
@@ -116,7 +121,10 @@ class UbiLog:
         impression: tuple[str, str, int | None],
         bad: BadRows,
     ) -> None:
-        """Add the document of an impression, at its own position or at the one in the results."""
+        """Add the document of an impression to `shown`.
+
+        If the impression has no position, the document's position in the results is used.
+        """
         place, document, position = impression
         if position is None and document in results:
             position = results[document].position
@@ -141,7 +149,7 @@ def _json_object(line: bytes) -> dict[str, Any] | None:
 
 
 def _query(record: dict[str, Any], place: str) -> Entry | str:
-    """Return the query_id and the entry of a query, or the problem as text."""
+    """Parse a query record to (query_id, entry); return the problem as text if it is invalid."""
     session, text = text_of_id(record["query_id"]), record.get("user_query")
     results = record.get("query_response_hit_ids") or []
     if session is None:
@@ -155,7 +163,10 @@ def _query(record: dict[str, Any], place: str) -> Entry | str:
 
 
 def _one_query(queries: Sequence[list[Any]], bad: BadRows) -> tuple[str, dict[str, ShownDocument]]:
-    """Return the text and the results of the records with one query_id, which must agree."""
+    """Merge the records of a query_id: return its text and its results as shown documents.
+
+    Records that disagree with the first one are bad rows.
+    """
     place, text, ids = queries[0]
     for other_place, other_text, other_ids in queries[1:]:
         if other_text != text or (ids and other_ids not in ([], ids)):
@@ -172,7 +183,7 @@ def _one_query(queries: Sequence[list[Any]], bad: BadRows) -> tuple[str, dict[st
 
 
 def _inside(record: dict[str, Any], *names: str) -> Any:
-    """Return the value of nested fields, or None if one is missing."""
+    """Return record[name1][name2]… for nested fields, or None if one is missing."""
     value: Any = record
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None

@@ -1,4 +1,4 @@
-"""The check of ranking data, and of a split into training and test data."""
+"""The function `check_data`: find defects of ranking data, and of a train/test split."""
 
 from marginrank.data import RankingData
 from marginrank.data.held_out import check_same_features
@@ -13,7 +13,7 @@ from marginrank.health.summary import summarize
 
 
 def check_data(train: RankingData, test: RankingData | None = None) -> list[Finding]:
-    """Return the defects of ranking data, the worst first.
+    """Find defects of ranking data: leaks, duplicates, drift, constant features, odd queries.
 
     ==========================  =========  =======================================================
     code                        severity   finding
@@ -51,9 +51,10 @@ def check_data(train: RankingData, test: RankingData | None = None) -> list[Find
 
     Notes
     -----
-    X is read a block of rows at a time and stays sparse. Leaks and drift are estimated on at most
-    20,000 documents of each file, in whole queries, and on at least 500 if features are many;
-    everything else is exact. Drift needs ten queries in each file.
+    X is read in blocks of rows, so it need not fit in memory. Leaks and drift are estimated on a
+    sample of whole queries with at most 20,000 documents of each file (fewer, but at least 500, if
+    there are many features); everything else is exact. Drift is checked if both files have at least
+    ten queries.
 
     Query ids 0, 1, 2, … or 1, 2, 3, … in both files are not compared, because each file may
     number its own queries.

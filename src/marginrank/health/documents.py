@@ -1,4 +1,4 @@
-"""Documents of ranking data in blocks of bounded size, and samples of them."""
+"""Reading of documents in blocks of bounded size, and random samples of documents."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -16,11 +16,11 @@ SAMPLE_ENTRIES = 1 << 24  # most entries of X in a sample
 MOST_DOCUMENTS = 20_000  # most documents in a sample
 FEWEST_DOCUMENTS = 500  # fewest documents in a sample, even with many features
 
-LARGEST = 1e150  # of a difference
+LARGEST = 1e150  # largest difference; its square is finite
 
 
 class Block(NamedTuple):
-    """Consecutive documents, query by query."""
+    """The features of some documents, which are ordered by query."""
 
     X: Any  # float64; an array or CSR
     query: Integers  # query index of each document
@@ -28,13 +28,14 @@ class Block(NamedTuple):
 
 
 def blocks(data: RankingData) -> Iterator[Block]:
-    """Yield all documents in blocks; a query may continue in the next block."""
+    """Yield the features of all documents in blocks; a query may continue in the next block."""
     rows = FeatureRows.of(data.X)
     lengths = np.full(data.n_documents, data.n_features, dtype=np.int64)
     most = BLOCK_ENTRIES
     if rows.indptr is not None:
         lengths = data.queries.grouped(np.diff(rows.indptr).astype(np.int64))
-        most = max(most, data.n_features)  # at least one entry per feature, because sums have one
+        # Sums over documents have n_features entries, so smaller blocks would not save memory.
+        most = max(most, data.n_features)
     query = data.queries.query_of_document
     for first, last in bounded_ranges(np.append(0, np.cumsum(lengths + 1)), most):
         documents = np.arange(first, last)
@@ -44,7 +45,7 @@ def blocks(data: RankingData) -> Iterator[Block]:
 def sample(data: RankingData, seed: int) -> Block:
     """Return all documents if they are few, else the documents of random queries.
 
-    If there is a limit on documents, the last query of the sample is cut there.
+    The number of documents is limited, so the last query of a sample may be incomplete.
     """
     most = SAMPLE_ENTRIES // data.n_features
     most = min(max(most, FEWEST_DOCUMENTS), MOST_DOCUMENTS)
@@ -60,7 +61,7 @@ def sample(data: RankingData, seed: int) -> Block:
 
 
 def _taken(rows: FeatureRows, data: RankingData, documents: Integers) -> Any:
-    """Return the features of ascending documents in float64."""
+    """Return the features of some documents, given by ascending indices, in float64."""
     order = data.queries.rows
     chosen = documents if order is None else order[documents]
     consecutive = chosen.size and np.array_equal(chosen, np.arange(chosen[0], chosen[-1] + 1))
@@ -73,13 +74,16 @@ def _taken(rows: FeatureRows, data: RankingData, documents: Integers) -> Any:
 
 
 def columns(X: Any, used: Integers) -> Any:
-    """Return some columns as a dense array."""
+    """Return the columns `used` of X as a dense array."""
     some = X[:, used]
     return some.toarray() if sp.issparse(some) else some
 
 
 def differences(X: Any, origin: Any) -> Any:
-    """Return X − origin within ±LARGEST, whose square is finite; zero for missing values."""
+    """Return X − origin, and 0 for missing values.
+
+    Differences are clipped to ±1e150, so that their squares do not overflow.
+    """
     with np.errstate(over="ignore"):
         apart = np.clip(X - origin, -LARGEST, LARGEST)
     apart[np.isnan(X)] = 0.0

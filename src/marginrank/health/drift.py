@@ -1,8 +1,8 @@
-"""Findings about features and labels whose distribution differs between two files.
+"""Drift: find features and labels whose distribution differs between training and test data.
 
-Values are replaced by their ranks among the documents of both files. The mean rank shows a shift,
-the mean distance of ranks from the middle a change of spread. Queries are the independent
-observations, because documents of a query resemble each other.
+Values are replaced by their ranks among the documents of both files. A different mean rank is a
+shift; a different mean distance from the middle rank is a change of scale. Standard errors are
+computed over queries, because documents of a query resemble each other.
 """
 
 import numpy as np
@@ -15,13 +15,13 @@ from marginrank.data import RankingData
 from marginrank.health.documents import BLOCK_ENTRIES, columns, sample
 from marginrank.health.finding import Finding, findings_by_feature
 
-FEWEST_QUERIES = 10  # fewest queries in each file
-LEAST_EFFECT = 0.1  # least distance from ½ of the probability that one value exceeds another
-SIGNIFICANCE = 1e-4  # level for all features together
+FEWEST_QUERIES = 10  # with fewer queries in a file, drift is not checked
+LEAST_EFFECT = 0.1  # smallest drift to report: |P(test value > training value) − ½|
+SIGNIFICANCE = 1e-4  # probability of a false report, for all features together
 
 
 def check_drift(train: RankingData, test: RankingData) -> list[Finding]:
-    """Return findings about features, and labels, that differ between train and test.
+    """Return findings about labels and features with different distributions in train and test.
 
     If there are many documents, samples of whole queries are compared.
     """
@@ -72,9 +72,11 @@ def check_drift(train: RankingData, test: RankingData) -> list[Finding]:
 def _compare(
     values: Floats, query: Integers, is_test: NDArray[np.bool_], n_features: int
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return the effects (shift, spread) of each column, and whether one is large and certain.
+    """Compare training and test values of each column; return effects, and whether it drifts.
 
-    An effect is the probability that a test value is above a training value, minus ½.
+    The first effect, a shift, is the probability that a test value is above a training value,
+    minus ½. The second, a change of scale, is the same for distances from the middle rank. A column
+    drifts if an effect is both large and significant.
     """
     filled = np.where(np.isnan(values), -np.inf, values)  # missing values are the lowest
     ranks = _ranks(filled)
@@ -95,7 +97,7 @@ def _ranks(values: Floats) -> Floats:
 
 
 def _mean_and_error(ranks: Floats, query: Integers) -> tuple[Floats, Floats, int]:
-    """Return the mean of each column, its standard error over queries, and their number."""
+    """Return the mean of each column, its standard error over queries, and the query count."""
     starts = np.flatnonzero(np.diff(query, prepend=-1))
     sizes = np.diff(starts, append=query.size)
     sums = np.add.reduceat(ranks, starts, axis=0)

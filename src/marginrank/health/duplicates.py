@@ -1,7 +1,7 @@
-"""Findings about pairs of features that are equal or have a correlation close to 1 or −1.
+"""Duplicates: find pairs of features that are equal or have a correlation close to 1 or −1.
 
-Candidates are features whose random projections are close. They are compared in all documents, so
-neither time nor memory is quadratic in the number of features.
+Comparing all pairs would take quadratic time. So each feature is projected to a few random numbers,
+and only features whose projections are close are compared in all documents.
 """
 
 from collections.abc import Iterator
@@ -21,16 +21,19 @@ from marginrank.health.finding import Finding, findings_by_feature
 from marginrank.health.summary import FeatureSummary
 
 CORRELATED = 0.999
-# The squared distance of two projections is 2 (1 − r) times a χ² variable with 8 degrees of
-# freedom, which exceeds 45 with probability 4e-7.
+# Largest distance of the projections of two features that are compared. The squared distance for
+# correlation r is 2 (1 − r) times a χ² variable with 8 degrees of freedom, which exceeds 45 with
+# probability 4e-7.
 RADIUS = float(np.sqrt(2 * (1 - CORRELATED) * 45))
 NEIGHBORS = 4  # number of nearest features with which each feature is compared
 MOST_PAIRS = 4096  # most candidate pairs that are compared, the closest first
-FEWEST_VALUES = 10  # documents without the commonest value of a feature; fewer may agree by chance
+# A feature is compared if at least this many documents do not have its commonest value. Features
+# with fewer may agree by chance.
+FEWEST_VALUES = 10
 
 
 class Resemblance(NamedTuple):
-    """A feature and an earlier one that it resembles."""
+    """A feature, and an earlier feature that it equals or is highly correlated with."""
 
     feature: int
     other: int
@@ -39,7 +42,7 @@ class Resemblance(NamedTuple):
 
 
 def check_duplicates(data: RankingData, summary: FeatureSummary) -> list[Finding]:
-    """Return findings about features that duplicate an earlier one."""
+    """Return findings about features that equal an earlier feature or are correlated with it."""
     found = find_resemblances(data, summary)
     names = {j: name_of(j, data.feature_names) for one in found for j in one[:2]}
     equal = [one for one in found if one.equal]
@@ -72,7 +75,10 @@ def check_duplicates(data: RankingData, summary: FeatureSummary) -> list[Finding
 
 
 def find_resemblances(data: RankingData, summary: FeatureSummary) -> list[Resemblance]:
-    """Return the features that resemble an earlier one, each with the first such feature."""
+    """Return the features that equal an earlier feature, or have a correlation close to ±1 with it.
+
+    Each is listed once, with the first such feature.
+    """
     pairs = _candidates(summary)
     if pairs.size == 0:
         return []
@@ -95,7 +101,10 @@ def find_resemblances(data: RankingData, summary: FeatureSummary) -> list[Resemb
 
 
 def _candidates(summary: FeatureSummary) -> Integers:
-    """Return pairs (earlier, later) of columns whose projections are close, closest first."""
+    """Return pairs (earlier, later) of columns whose random projections are close.
+
+    Pairs are sorted by distance, the closest first.
+    """
     usable = summary.varies & (summary.deviation > 0) & (summary.filled >= FEWEST_VALUES)
     used = np.flatnonzero(usable)
     if used.size < 2:
@@ -110,7 +119,9 @@ def _candidates(summary: FeatureSummary) -> Integers:
         here = np.broadcast_to(np.arange(used.size)[:, None], near.shape)
         close = np.isfinite(distance)
         found.append((here[close], near[close], distance[close]))
-    chain = np.argsort(places[:, 0], kind="stable")  # neighbors link groups of equal features
+    # Equal features have the same projection, so sorting puts them next to each other. This finds
+    # groups of more equal features than NEIGHBORS.
+    chain = np.argsort(places[:, 0], kind="stable")
     links = np.linalg.norm(places[chain[1:]] - places[chain[:-1]], axis=1)
     close = links < RADIUS
     found.append((chain[:-1][close], chain[1:][close], links[close]))
@@ -125,9 +136,10 @@ def _candidates(summary: FeatureSummary) -> Integers:
 def _compare(
     data: RankingData, summary: FeatureSummary, pairs: Integers
 ) -> tuple[NDArray[np.bool_], Floats]:
-    """Return whether the features of each pair are equal, and their correlation.
+    """Compare pairs of features in all documents: return whether they are equal, and correlations.
 
-    A pair is neither if one of its features has one value in nearly all documents.
+    If one of the features has the same value in nearly all documents, the pair counts as not equal
+    and not correlated.
     """
     used, codes = np.unique(pairs, return_inverse=True)
     first, second = codes.reshape(pairs.shape).T

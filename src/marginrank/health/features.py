@@ -1,4 +1,4 @@
-"""Findings about single features: constant features, and scales that differ widely."""
+"""Checks of single features: constant features, and scales that differ widely."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ SCALE_RATIO = 1000.0  # above this ratio of standard deviations, a regularizer s
 
 
 def check_features(data: RankingData, summary: FeatureSummary) -> list[Finding]:
-    """Return findings about constant features and scales."""
+    """Return findings about constant features, and about features of very different scales."""
     return [
         *_check_constant(data, summary),
         *_check_constant_in_queries(data, summary),

@@ -1,4 +1,4 @@
-"""Findings of data checks."""
+"""The class `Finding`: a defect that a check of ranking data has found."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -11,7 +11,7 @@ MOST_FEATURES = 20  # most findings per code; further features are only counted
 
 @dataclass(frozen=True)
 class Finding:
-    """A defect of ranking data.
+    """A defect of ranking data, as found by :func:`check_data`.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Finding:
     advice: str
 
     def to_dict(self) -> dict[str, str]:
-        """Return the attributes by name, for JSON."""
+        """Return the attributes as a dictionary, for JSON."""
         return asdict(self)
 
 
@@ -54,10 +54,10 @@ def findings_by_feature(
     others: str,
     advice: str,
 ) -> list[Finding]:
-    """Return a finding for each of the first features, and one that counts the others.
+    """Return one finding for each of the first 20 features, and one that counts the others.
 
-    `message` returns the message for an entry of `names`. `others` names all such features in a
-    sentence as "Constant features: 5 more."
+    `names` are the names of the features with a defect, and ``message(k)`` is the message for
+    ``names[k]``. `others` begins the last message, as in "Constant features: 5 more."
     """
     found = [
         Finding(code, severity, name, message(k), advice)
@@ -70,6 +70,6 @@ def findings_by_feature(
 
 
 def listed(values: Sequence[object], most: int = 5) -> str:
-    """Return the first values, separated by commas."""
+    """Return the first `most` values as text, separated by commas."""
     shown = ", ".join(map(str, values[:most]))
     return shown if len(values) <= most else f"{shown}, …"

@@ -1,4 +1,4 @@
-"""Findings about features that contain the label."""
+"""Label leaks: find features that contain the label."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,13 +11,13 @@ from marginrank.health.finding import Finding, findings_by_feature
 from marginrank.metrics.feature_ranking import rank_features
 
 NEARLY_PERFECT = 0.99  # pairwise accuracy of one feature alone
-# Documents without the commonest label of their query. Each is at least one binary choice. With
-# fewer of them, one of many features may be perfect by chance.
+# Leaks are not checked if fewer documents have another label than the commonest of their query
+# (plus one document per doubling of the features): one of many features may order them by chance.
 FEWEST_CHOICES = 20
 
 
 def check_leaks(data: RankingData) -> list[Finding]:
-    """Return findings about features that order nearly all pairs as the labels do.
+    """Return findings about features that alone order nearly all pairs like the labels.
 
     If there are many documents, a sample of whole queries is evaluated.
     """
@@ -45,7 +45,7 @@ def check_leaks(data: RankingData) -> list[Finding]:
 
 
 def _n_choices(data: RankingData, documents: Integers, query: Integers) -> int:
-    """Return the number of documents without the commonest label of their query."""
+    """Return how many documents do not have the commonest label of their query."""
     level = data.queries.level[documents].astype(np.int64)
     cell = query * (int(level.max()) + 1) + level
     cells, counts = np.unique(cell, return_counts=True)
@@ -55,7 +55,10 @@ def _n_choices(data: RankingData, documents: Integers, query: Integers) -> int:
 
 
 def _without_missing(X: Floats) -> Floats:
-    """Return X with missing values below all others, because they may leak the label as well."""
+    """Replace missing values of X by a value below all others.
+
+    They are not ignored, because a value may be missing depending on the label.
+    """
     values = X.data if sp.issparse(X) else X
     missing = np.isnan(values)
     if not missing.any():

@@ -1,4 +1,4 @@
-"""Findings about documents and queries that are both in the training and in the test data."""
+"""Overlap: find documents and queries that are both in the training and in the test data."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def check_overlap(train: RankingData, test: RankingData) -> list[Finding]:
-    """Return findings about queries and documents of `test` that are also in `train`."""
+    """Return findings about test queries and test documents that are also in the training data."""
     return [*_check_queries(train, test), *_check_documents(train, test)]
 
 
@@ -38,7 +38,10 @@ def _check_queries(train: RankingData, test: RankingData) -> list[Finding]:
 
 
 def _is_counted(data: RankingData) -> bool:
-    """Return True if ids are 0, 1, 2, … or 1, 2, 3, …: they may differ in meaning between files."""
+    """Return True if query ids are 0, 1, 2, … or 1, 2, 3, ….
+
+    Such ids are not compared, because each file may number its own queries.
+    """
     ids = numbers_of(data.query_ids)
     return ids is not None and ids[0] in (0, 1) and bool(np.all(np.diff(ids) == 1))
 
@@ -48,7 +51,9 @@ def _check_documents(train: RankingData, test: RankingData) -> list[Finding]:
     trained, tested = _hashes(train, dtype), _hashes(test, dtype)
     distinct = np.unique(tested)
     n_shared = np.count_nonzero(np.isin(distinct, trained))
-    expected = 2 * _repeated_share(train, trained) * distinct.size  # half of train, so twice
+    # The number of shared documents that is expected by chance, if also unrelated queries share
+    # some. It is measured between two halves of the training data, and twice as large for all.
+    expected = 2 * _repeated_share(train, trained) * distinct.size
     if n_shared <= expected + 4 * np.sqrt(expected):
         return []
     shared = np.flatnonzero(np.isin(tested, trained))
@@ -67,14 +72,20 @@ def _check_documents(train: RankingData, test: RankingData) -> list[Finding]:
 
 
 def _repeated_share(train: RankingData, trained: Hashes) -> float:
-    """Return the share of the distinct documents of one half of the queries in the other half."""
+    """Return how often documents are repeated in other queries of the training data.
+
+    It is the share of the distinct documents in half of the queries that the other half has, too.
+    """
     odd = train.queries.query_of_document % 2 == 1
     distinct = np.unique(trained[odd])
     return float(np.isin(distinct, trained[~odd]).mean()) if distinct.size else 0.0
 
 
 def _hashes(data: RankingData, dtype: Any) -> Hashes:
-    """Return a hash of the features of each document, by document; zeros do not count."""
+    """Return a hash of the features of each document, query by query.
+
+    Zeros do not change the hash, so dense and sparse matrices have the same hashes.
+    """
     rng = np.random.default_rng(0)
     factors = rng.integers(0, 2**63, data.n_features, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
     found = []
@@ -89,8 +100,8 @@ def _hashes(data: RankingData, dtype: Any) -> Hashes:
 
 
 def _mixed(values: Any, dtype: Any) -> Any:
-    """Return scrambled bits of values, zero for zero."""
-    rounded = values.astype(dtype).astype(np.float64) + 0.0  # −0 is 0
-    rounded[np.isnan(rounded)] = np.nan  # one of many representations
+    """Return a 64-bit hash of each value, rounded to `dtype`; the hash of zero is zero."""
+    rounded = values.astype(dtype).astype(np.float64) + 0.0  # −0 becomes 0
+    rounded[np.isnan(rounded)] = np.nan  # NaN has many representations; use one of them
     bits = rounded.view(np.uint64) * ODD
     return (bits ^ (bits >> np.uint64(29))) * ODD

@@ -1,4 +1,4 @@
-"""Findings about labels and queries."""
+"""Checks of labels and queries: no pairs, imbalance, split queries, group sizes as query ids."""
 
 from typing import Any
 
@@ -16,7 +16,10 @@ LEAST_PRODUCT = 10  # least product of ids that divide sizes of queries: a small
 
 
 def check_queries(data: RankingData, place: str) -> list[Finding]:
-    """Return findings about the labels and queries of a file, which is called `place`."""
+    """Return findings about the labels and queries of a data set.
+
+    `place` is its name in messages: "train" or "test".
+    """
     return [*_check_labels(data, place), *_check_ids(data, place)]
 
 
@@ -127,9 +130,11 @@ def _split_queries(data: RankingData) -> Integers:
 
 
 def _ids_divide_sizes(data: RankingData) -> bool:
-    """Return True if ids divide the sizes of their queries, and are too large for chance.
+    """Return True if query ids look like group sizes that were passed as qid by mistake.
 
-    If all ids equal their sizes, no two groups were merged and the queries are right.
+    Groups of the same size are then merged to one query, so each id divides the size of its query.
+    Small ids may do so by chance. If all ids equal the sizes of their queries, no groups were
+    merged and the queries are right.
     """
     ids = numbers_of(data.query_ids)
     sizes = data.queries.sizes
@@ -139,7 +144,7 @@ def _ids_divide_sizes(data: RankingData) -> bool:
 
 
 def numbers_of(ids: NDArray[Any]) -> Integers | None:
-    """Return query ids as integers, or None if one is not a natural number below 10¹⁸."""
+    """Convert query ids to integers; return None if one is not an integer from 0 to 10¹⁸ - 1."""
     texts = [str(i) for i in ids.tolist()]
     if not all(text.isdecimal() and len(text) <= 18 for text in texts):
         return None

@@ -1,4 +1,4 @@
-"""Statistics of each feature from one pass over the documents."""
+"""Statistics of each feature (range, standard deviation, …) from one pass over the documents."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,13 +12,17 @@ from marginrank._utils.types import Floats, Integers
 from marginrank.data import RankingData
 from marginrank.health.documents import blocks, differences
 
-SEED = 0x9E3779B97F4A7C15  # not a small number: noise in the data may have been drawn with one
+# Not a small number: a random feature may have been drawn with the same seed.
+SEED = 0x9E3779B97F4A7C15
 N_PROJECTIONS = 8  # random sums over documents, to find columns that resemble each other
 
 
 @dataclass(frozen=True)
 class FeatureSummary:
-    """Statistics of each feature; missing values are NaN and count in `missing` only."""
+    """Statistics of each feature over all documents.
+
+    Missing values (NaN) are counted in `missing` and ignored by the other statistics.
+    """
 
     low: Floats
     high: Floats
@@ -31,7 +35,7 @@ class FeatureSummary:
 
 
 class _Part(NamedTuple):
-    """The contribution of a block to the sums over documents."""
+    """Statistics of each feature over a block of documents, which are added up over blocks."""
 
     low: Floats
     high: Floats
@@ -43,7 +47,7 @@ class _Part(NamedTuple):
 
 
 def summarize(data: RankingData) -> FeatureSummary:
-    """Return statistics of all documents, in memory for a few rows."""
+    """Compute statistics of each feature in one pass over the documents, block by block."""
     rng, n = np.random.default_rng(SEED), data.n_documents
     total, shift, last = None, np.zeros(data.n_features), None
     noise_sum = np.zeros(N_PROJECTIONS)
@@ -54,7 +58,8 @@ def summarize(data: RankingData) -> FeatureSummary:
         if sp.issparse(block.X):
             part = _sparse_part(block.X, noise)
         else:
-            if total is None:  # relative to a typical value, an offset costs no digits
+            if total is None:
+                # Sums are relative to a typical value, so large offsets cost no digits.
                 shift = _typical(block.X)
             part = _part(block.X, noise, shift)
         total = part if total is None else _joined(total, part)
@@ -99,7 +104,7 @@ def _part(X: Floats, noise: Floats, shift: Floats) -> _Part:
 
 
 def _sparse_part(X: Any, noise: Floats) -> _Part:
-    """Return the sums of :func:`_part` for CSR, whose shift is zero."""
+    """Return the statistics of a block in CSR, like :func:`_part`, with shift zero."""
     n_rows, n = X.shape
     by_column = X.tocsc()
     entries, starts = np.diff(by_column.indptr), by_column.indptr[:-1]
@@ -134,9 +139,9 @@ def _joined(a: _Part, b: _Part) -> _Part:
 
 
 def _changes(last: Any, X: Any, query: Integers) -> NDArray[np.bool_]:
-    """Return, by feature, whether consecutive documents of one query differ.
+    """Return, for each feature, whether two consecutive documents of a query in a block differ.
 
-    `last` is the last document before the block with its query, or None. Missing values are equal.
+    `last` is the last document before the block, with its query, or None. Missing values are equal.
     """
     sparse = sp.issparse(X)
     if last is not None:

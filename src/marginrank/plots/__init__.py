@@ -1,7 +1,8 @@
-"""Plots with matplotlib, on given axes or on a new figure without pyplot and display.
+"""Plots with matplotlib, on given axes or on a new figure.
 
-New figures have the style sheet ``marginrank.plots.marginrank``, which is also for figures of your
-own: ``plt.style.use("marginrank.plots.marginrank")``.
+pyplot is not used, so no display is needed. New figures have the style sheet
+``marginrank.plots.marginrank``. Use it for your own figures, too:
+``plt.style.use("marginrank.plots.marginrank")``.
 """
 
 from marginrank.plots.additive import plot_additive

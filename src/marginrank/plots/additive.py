@@ -1,4 +1,4 @@
-"""Curves and heat maps of additive models."""
+"""Plots of additive models: curves of features, and heat maps of interactions."""
 
 from typing import Any
 
@@ -85,7 +85,7 @@ def plot_additive(
 
 
 def _new_grid(figure: Any, n_axes: int) -> list[Any]:
-    """Return axes in rows of up to three, of the figure or of a new one."""
+    """Add axes in rows of up to three to a figure, or to a new one if it is None."""
     columns = min(n_axes, 3)
     n_rows = -(-n_axes // columns)
     with in_style():
@@ -104,7 +104,7 @@ def _share_heights(axes: list[Any]) -> None:
 
 
 def _draw_map(ax: Any, model: Any, pair: Any, most: float) -> str:
-    """Draw a heat map of the contribution of a pair of features; return the pair's name."""
+    """Draw the contribution of a pair of features as a heat map; return the pair's name."""
     y, x = (
         np.arange(knots.size) if categorical else knots
         for knots, categorical in zip(pair.knots, pair.categorical, strict=True)
@@ -126,7 +126,7 @@ def _draw_map(ax: Any, model: Any, pair: Any, most: float) -> str:
 
 
 def _draw_curve(ax: Any, curve: Any, column: Any) -> None:
-    """Draw a curve, the contribution of missing values, and the density of the values."""
+    """Draw a feature's curve, the contribution of missing values, and a histogram of values."""
     ax.axhline(0, color="0.6", linewidth=0.8)
     if curve.categorical:
         ax.bar(range(curve.knots.size), curve.values, 0.7, color=POSITIVE)

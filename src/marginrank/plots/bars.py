@@ -1,4 +1,4 @@
-"""Bars of features: their metric as scores, and the weights of a model."""
+"""Bar plots with one bar per feature: metrics of single features, and weights of a model."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +24,14 @@ DIRECTIONS = {1: "higher values first", -1: "lower values first"}
 
 
 def plot_feature_ranking(ranking: "FeatureRanking", *, top: int = 20, ax: Any = None) -> Any:
-    """Draw one bar per feature for the best features, from the value of a random order on.
+    """Draw how well single features rank the documents: one bar for each of the best features.
+
+    Bars begin at the value of the metric for a random order.
 
     Parameters
     ----------
     ranking : FeatureRanking
-        From :func:`~marginrank.rank_features`.
+        Result of :func:`~marginrank.rank_features`.
     top : int, default=20
         Number of features to show.
     ax : matplotlib.axes.Axes, optional
@@ -73,9 +75,10 @@ def plot_weights(model: Any, stderr: Any = None, *, top: int = 20, ax: Any = Non
     Parameters
     ----------
     model : fitted linear estimator or LinearModel
-        The weights.
+        The model with the weights.
     stderr : array-like of shape (n_features,), optional
-        From :meth:`RankSVM.coef_stderr`; drawn as lines of one standard error to both sides.
+        Standard errors of the weights, as from :meth:`RankSVM.coef_stderr`. They are drawn as error
+        bars of one standard error to both sides.
     top : int, default=20
         Number of weights to show.
     ax : matplotlib.axes.Axes, optional
@@ -112,7 +115,7 @@ def plot_weights(model: Any, stderr: Any = None, *, top: int = 20, ax: Any = Non
 def _draw_bars(
     ax: Any, names: list[str], sizes: Any, colors: list[str], start: float = 0.0, xerr: Any = None
 ) -> Any:
-    """Draw one bar per name from `start` on, the first at the top; return the axes."""
+    """Draw one horizontal bar per name, beginning at x = `start`, the first bar at the top."""
     if ax is None:
         ax = new_axes(6.4, 1.0 + 0.27 * len(names))
     error = {"ecolor": "0.15", "elinewidth": 1.2, "capsize": 2.5}

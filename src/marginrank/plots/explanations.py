@@ -1,4 +1,4 @@
-"""Waterfalls of the contributions of features to the difference of two scores."""
+"""Waterfall plots: how features contribute to the difference between two scores."""
 
 import math
 from collections.abc import Sequence
@@ -30,18 +30,19 @@ def plot_explanation(
     top: int = 10,
     ax: Any = None,
 ) -> Any:
-    """Draw how features add up to the difference of two scores, as a waterfall.
+    """Draw how features contribute to the difference between two scores, as a waterfall plot.
 
     Each bar begins where the bar above it ends. The last bar is the difference of the scores.
 
     Parameters
     ----------
     reasons : sequence of Reason
-        From ``explain`` of a model, or :func:`~marginrank.models.foreign_reasons`.
+        Contributions of features, as returned by ``explain`` of a model or by
+        :func:`~marginrank.models.foreign_reasons`.
     documents : (str, str), default=("document A", "document B")
-        What the two documents are called.
+        Names of the two documents.
     top : int, default=10
-        Number of contributions to show; the others are one bar.
+        Number of contributions to show; the sum of the others is one more bar.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on; by default axes of a new figure, ``ax.figure``.
 

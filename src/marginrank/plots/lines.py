@@ -1,4 +1,4 @@
-"""Lines: paths, searches, learning curves, and the effects of positions."""
+"""Line plots: regularization paths, searches, learning curves, and effects of positions."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -30,15 +30,15 @@ MOST_LINES = len(PALETTE)  # most lines with a color and a label; other lines ar
 
 
 def plot_path(path: "ModelPath", *, ax: Any = None) -> Any:
-    """Draw the weights of a path against C or the radius, on a logarithmic scale.
+    """Draw the weights along a regularization path against C or the radius, on a logarithmic scale.
 
-    Scores of the path, if any, are drawn above, with a line at the best one.
+    If the models on the path were scored, their scores are drawn above, with a line at the best.
 
     Parameters
     ----------
     path : LinearPath or SparsePath
-        From :func:`~marginrank.linear_path` or :func:`~marginrank.sparse_path`, or ``path_`` of
-        :class:`~marginrank.SparseRankSVMCV`.
+        Result of :func:`~marginrank.linear_path` or :func:`~marginrank.sparse_path`, or ``path_``
+        of :class:`~marginrank.SparseRankSVMCV`.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on; by default axes of a new figure, ``ax.figure``.
 
@@ -80,7 +80,7 @@ def plot_path(path: "ModelPath", *, ax: Any = None) -> Any:
 
 
 def _draw_scores(ax: Any, path: "ModelPath", scores: Any) -> None:
-    """Draw the scores of a path above its weights, with a line at the best one through both."""
+    """Draw the scores of a path above its weights, with a vertical line at the best score."""
     above = _axes_above(ax)
     above.plot(path.values, scores, color="0.15", marker=".", label=path.metric)
     above.set_ylabel(metric_label(str(path.metric)), parse_math=False)
@@ -93,7 +93,10 @@ def _draw_scores(ax: Any, path: "ModelPath", scores: Any) -> None:
 
 
 def _axes_above(ax: Any) -> Any:
-    """Return axes above others with the same x: in the upper third of their place in a grid."""
+    """Return new axes above `ax` with the same x axis; `ax` shrinks to make room.
+
+    Axes that are not in a grid do not shrink: the new axes are then outside of their area.
+    """
     place = ax.get_subplotspec()
     if place is None:
         return ax.inset_axes((0, 1.06, 1, 0.5), sharex=ax)
@@ -104,23 +107,24 @@ def _axes_above(ax: Any) -> Any:
 
 
 def plot_search(result: "SearchResult", *, ax: Any = None) -> Any:
-    """Draw the scores of a search against C or the radius.
+    """Draw the scores of a parameter search against C or the radius.
 
-    The band is one standard error of the best combination to both sides.
+    The band around the best line is one standard error to both sides.
 
     Parameters
     ----------
     result : SearchResult
-        ``search_`` of :class:`~marginrank.RankSVMCV`, :class:`~marginrank.SparseRankSVMCV` or
-        :class:`~marginrank.AdditiveRankSVMCV`.
+        Attribute ``search_`` of :class:`~marginrank.RankSVMCV`,
+        :class:`~marginrank.SparseRankSVMCV` or :class:`~marginrank.AdditiveRankSVMCV`.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on; by default axes of a new figure, ``ax.figure``.
 
     Returns
     -------
     matplotlib.axes.Axes
-        One line per combination of the other parameters, the best first, and a point at the
-        selected one. If there are several, the best six have a color and a label.
+        The axes, with one line per combination of the other parameters, the best first, and a point
+        at the selected parameters. If there are several lines, the best six have a color and a
+        label.
 
     Examples
     --------
@@ -166,7 +170,7 @@ def plot_learning_curve(curve: "LearningCurve", *, ax: Any = None) -> Any:
     Parameters
     ----------
     curve : LearningCurve
-        From :func:`~marginrank.learning_curve_ranking`.
+        Result of :func:`~marginrank.learning_curve_ranking`.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on; by default axes of a new figure, ``ax.figure``.
 
@@ -201,12 +205,15 @@ def plot_learning_curve(curve: "LearningCurve", *, ax: Any = None) -> Any:
 
 
 def plot_position_effect(model: Any, *, ax: Any = None) -> Any:
-    """Draw the effect of each position on the scores of clicks, relative to the first position.
+    """Draw the position bias of a model that was fitted to clicks: one effect per position.
+
+    Effects are relative to the first position. They are added to scores in a fit, not in `predict`.
 
     Parameters
     ----------
     model : fitted estimator
-        Fitted with `position`; one line per context.
+        Model that was fitted with `position`. If it was fitted with `context`, one line is drawn
+        per context.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on; by default axes of a new figure, ``ax.figure``.
 

@@ -1,4 +1,4 @@
-"""The common style of the plots: colors, axes, labels next to lines, and labels for metrics."""
+"""The common style of all plots: colors, new axes, labels next to lines, names of metrics."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,24 +18,24 @@ LABEL_SIZE = 9.0  # font size of labels in points
 LABEL_PLACE = 1.02  # x of labels to the right of the axes, whose width is 1
 BESIDE = {"textcoords": "offset points", "size": LABEL_SIZE, "annotation_clip": False}
 LEADER = {"arrowstyle": "-", "linewidth": 0.6, "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 3}
-LINE_HEIGHT = 1.3  # distance of two labels in font sizes
+LINE_HEIGHT = 1.3  # smallest distance between two labels, in font sizes
 ABBREVIATIONS = {"ndcg", "dcg", "map", "mrr", "err", "auc"}
 PARAMETERS = {"C": "C, the weight of the loss", "radius": "radius, the bound on the weights' size"}
 
 
 def in_style() -> Any:
-    """Return a context in which new figures and axes have the common style."""
+    """Return a context manager that applies the style sheet of this package to new figures."""
     return require("matplotlib", "plot").rc_context(fname=STYLE)
 
 
 def new_axes(width: float, height: float) -> Any:
-    """Return axes of a new figure in the common style; sizes are in inches."""
+    """Return the axes of a new figure with the style of this package; sizes are in inches."""
     with in_style():
         return require("matplotlib.figure", "plot").Figure((width, height)).subplots()
 
 
 def metric_label(metric: str) -> str:
-    """Return a metric's name for an axis.
+    """Return a metric's name as an axis label.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def metric_label(metric: str) -> str:
 
 
 def name_rows(ax: Any, names: Sequence[str]) -> None:
-    """Label the rows of a bar plot from the top; a "$" in a name does not start a formula."""
+    """Label the bars of a horizontal bar plot, from the top; "$" in a name is not a formula."""
     ax.set_yticks(range(len(names)), names, parse_math=False)
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.tick_params(axis="y", length=0)
@@ -57,10 +57,10 @@ def name_rows(ax: Any, names: Sequence[str]) -> None:
 
 
 def label_lines(ax: Any, lines: Sequence[Any]) -> None:
-    """Write the label of each line to the right of the axes, without overlaps."""
+    """Write the label of each line next to its end, to the right of the axes, without overlaps."""
     if not lines:
         return
-    ax.autoscale_view()  # transData has the limits of before otherwise
+    ax.autoscale_view()  # update the limits of the axes, which transData uses
     to_fractions = ax.transData + ax.transAxes.inverted()
     ends = [to_fractions.transform(line.get_xydata()[-1])[1] for line in lines]
     gap = LINE_HEIGHT * LABEL_SIZE * ax.figure.dpi / 72 / ax.bbox.height
@@ -83,18 +83,20 @@ def label_lines(ax: Any, lines: Sequence[Any]) -> None:
 def write_beside(
     ax: Any, text: str, place: tuple[float, float], color: str, coordinates: Any = "data"
 ) -> None:
-    """Write a text to the right of a point."""
+    """Write a text to the right of a point of a plot."""
     ax.annotate(text, place, (4, 0), coordinates, color=color, va="center", **BESIDE)
 
 
 def write_above(ax: Any, text: str, x: float) -> None:
-    """Write a text above the axes at x."""
+    """Write a text above the axes of a plot, at the coordinate x."""
     coordinates = ("data", "axes fraction")
     ax.annotate(text, (x, 1), (0, 3), coordinates, color=TEXT, ha="center", va="bottom", **BESIDE)
 
 
 def spread_out(places: Any, gap: float) -> Any:
-    """Move places apart to at least `gap`, in their order and with the least squared movement.
+    """Move numbers apart until they differ by at least `gap`, such as the heights of labels.
+
+    Their order is kept, and the sum of squared movements is minimal.
 
     Examples
     --------
@@ -111,7 +113,7 @@ def spread_out(places: Any, gap: float) -> Any:
 
 
 def draw_band(ax: Any, x: Any, mean: Any, error: Any, color: str) -> None:
-    """Draw one standard error to both sides: a band, or a bar if there is only one point."""
+    """Draw one standard error around a line: a band, or an error bar for a single point."""
     if len(x) == 1:
         ax.errorbar(x, mean, error, fmt="none", ecolor=color)
     else:

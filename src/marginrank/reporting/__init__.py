@@ -1,4 +1,4 @@
-"""Reports: a record of everything that a report shows, and the page that shows it."""
+"""Reports on how well a model ranks: a record of plain data, and the HTML page that shows it."""
 
 from marginrank.reporting.record import Report, report
 

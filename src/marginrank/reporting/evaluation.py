@@ -1,4 +1,4 @@
-"""Metrics of both rankings, their intervals, and the verdict."""
+"""The metrics in a report: values of a model and a baseline, intervals, tests and the verdict."""
 
 from __future__ import annotations
 
@@ -35,20 +35,22 @@ TIES = {
 
 @dataclass(frozen=True)
 class Rankings:
-    """The scores that a report compares, by the labels of the same documents.
+    """The rankings that a report compares (a model and perhaps a baseline), and how.
 
     Attributes
     ----------
     data : RankingData
-        The documents.
-    scores, baseline : ndarray of shape (n_documents,)
-        Scores in the order of the rows; None without a baseline.
+        The documents with their labels.
+    scores : ndarray of shape (n_documents,)
+        Scores of the model, in the order of the rows.
+    baseline : ndarray of shape (n_documents,) or None
+        Scores of the baseline, if there is one.
     metric : callable
         The main metric.
     metrics : dict
         All metrics by name.
     qrels : mapping or None
-        Judgments, for judged@10.
+        Relevance judgments, to compute judged@10.
     seed : int
         Seed of all resampling.
     """
@@ -62,17 +64,17 @@ class Rankings:
     seed: int
 
     def by_query(self, metric: Metric, scores: Floats) -> Floats:
-        """Return the value of each query."""
+        """Return the value of a metric in each query, for one score per document."""
         values: Floats = metric(self.data.y, scores, qid=self.data.qid, per_query=True)
         return values
 
     def mean(self, metric: Metric, scores: Floats) -> float:
-        """Return the value over all queries, as ``evaluate`` prints it."""
+        """Return the value of a metric over all queries, as ``marginrank evaluate`` prints it."""
         return float(metric(self.data.y, scores, qid=self.data.qid))
 
 
 def judged_documents(data: RankingData, qrels: ByDocument | None) -> Booleans | None:
-    """Return whether each row has a judgment, or None without qrels."""
+    """Return a mask of the documents that have a relevance judgment, or None without qrels."""
     if qrels is None:
         return None
     if data.comments is None:
@@ -83,12 +85,15 @@ def judged_documents(data: RankingData, qrels: ByDocument | None) -> Booleans | 
 
 
 def metric_rows(rankings: Rankings) -> list[dict[str, Any]]:
-    """Return each metric's value with its interval, for both rankings and their difference."""
+    """Return the table of metrics in a report, one row per metric.
+
+    A row has the value and its confidence interval for the model, the baseline and the difference.
+    """
     rows = []
     for name, metric in rankings.metrics.items():
         try:
             rows.append(_metric_row(rankings, name, metric))
-        except ValueError:  # not defined for these labels, such as NDCG of negative ones
+        except ValueError:  # the metric does not support the labels, such as NDCG negative labels
             continue
     if rankings.qrels is not None:
         rows.append(_judged_row(rankings))
@@ -117,7 +122,10 @@ def _judged_row(rankings: Rankings) -> dict[str, Any]:
 def _row(
     name: str, means: list[float], by_query: Floats, weights: Floats, seed: int
 ) -> dict[str, Any]:
-    """Return one row of the table of metrics; columns of `by_query` are the rankings."""
+    """Return one row of the table of metrics, with bootstrap intervals over queries.
+
+    `by_query` has one column for the model and perhaps one for the baseline.
+    """
     is_defined = ~np.isnan(by_query)
     counted = is_defined * weights[:, None]
     draws = bootstrap_ratios(np.where(is_defined, by_query, 0.0) * counted, counted, seed)
@@ -139,7 +147,7 @@ def _estimate(value: float, draws: Floats) -> dict[str, float]:
 
 
 def describe_metric(metric: Metric) -> dict[str, Any]:
-    """Return the name of a metric, its options, and a sentence that describes the options."""
+    """Return the name of a metric, its options, and a text that explains the options."""
     function, given = split_options(metric)
     known = inspect.signature(function).parameters
     options = {
@@ -170,13 +178,16 @@ def describe_metric(metric: Metric) -> dict[str, Any]:
 
 
 def n_evaluated(rankings: Rankings) -> int:
-    """Return the number of queries with a value of the main metric."""
+    """Return the number of queries in which the main metric is defined."""
     values = rankings.by_query(rankings.metric, rankings.scores)
     return int(np.count_nonzero(~np.isnan(values)))
 
 
 def comparison_of(rankings: Rankings) -> dict[str, Any] | None:
-    """Return the paired tests of the main metric, as ``compare`` prints them."""
+    """Compare the model with the baseline by the main metric: paired tests, wins and losses.
+
+    Return None without a baseline, or if the metric is defined in fewer than two queries.
+    """
     if rankings.baseline is None or n_evaluated(rankings) < 2:
         return None
     data = rankings.data
@@ -195,7 +206,7 @@ def comparison_of(rankings: Rankings) -> dict[str, Any] | None:
 
 
 def chance_of(rankings: Rankings) -> float | None:
-    """Return the main metric's expectation in a random order, or None if it has none."""
+    """Return the expected value of the main metric for a random order, or None if unknown."""
     metric = order_free(rankings.metric)
     if metric is rankings.metric:
         return None
@@ -209,7 +220,12 @@ def verdict_of(
     names: tuple[str, str | None],
     n_queries: int,
 ) -> str:
-    """Return the result in one sentence, with its uncertainty."""
+    """Return the verdict of a report: one sentence on the main metric, with its uncertainty.
+
+    `main` is the main metric's row of the table of metrics, `comparison` the result of
+    :func:`comparison_of`, `chance` the value for a random order, and `names` are the names of the
+    model and the baseline.
+    """
     name, baseline = names
     metric, value = main["name"], main["value"]
     if n_queries == 0:

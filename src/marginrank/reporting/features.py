@@ -1,4 +1,4 @@
-"""Features: how important each is, and the curves of additive models."""
+"""The features in a report: how important each is, and the curves of additive models."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from marginrank.reporting.terms import Terms, largest_first, squares_by_query
 MOST_SHOWN = 30
 MOST_CURVES = 12
 DENSITY_BINS = 24
-DENSITY_SAMPLE = 1 << 17  # documents
+DENSITY_SAMPLE = 1 << 17  # documents of which the density of a feature's values is computed
 
 
 def importance_of(terms: Terms, data: RankingData, seed: int) -> list[dict[str, Any]]:
-    """Return the most important terms, each with a bootstrap interval over queries.
+    """Return the most important features (or pairs of features) with bootstrap intervals.
 
-    The importance is the within-query standard deviation of the term: for a linear model, |w| times
-    that of the feature.
+    The importance is the within-query standard deviation of the feature's contribution to the
+    score. For a linear model, this is |weight| times the within-query standard deviation of the
+    feature.
     """
     spread = terms.within_queries(data)
     columns = np.sort(largest_first(spread, MOST_SHOWN))
@@ -50,7 +51,10 @@ def _described(terms: Terms, column: int, spread: float, draws: Floats) -> dict[
 def curves_of_record(
     model: Any, data: RankingData, importance: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Return the curves of the most important features over the density of their values."""
+    """Return the curves of the most important features, with histograms of the features' values.
+
+    The list is empty if the model is not additive.
+    """
     if not isinstance(model, AdditiveModel):
         return []
     shown = [row for row in importance if row["term"] < model.n_features][:MOST_CURVES]

@@ -1,4 +1,4 @@
-"""The end of a fit, and the learning curve of a model."""
+"""The fit in a report: why it stopped and how far from the optimum, and a learning curve."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from marginrank.models.fit_report import FitReport, Iteration, relative_distance
 from marginrank.selection.learning_curve import LearningCurve, learning_curve_ranking
 
 ORDERS = 3  # random orders of the training queries
-REPEATABLE = ("RankSVM", "SGDRankSVM")  # estimators with the objective of the learning curve
+REPEATABLE = ("RankSVM", "SGDRankSVM")  # estimators whose objective learning_curve_ranking fits
 MOST_ITERATIONS = 200  # most iterations of the history in a report
 
 
 def fit_of(model: Any) -> dict[str, Any] | None:
-    """Return how the fit of a record ended, or None if it does not come from a fit."""
+    """Return facts about the fit of a model (stop reason, objective, gap, …) and its history.
+
+    Return None if the model does not come from a fit, for example if it was imported.
+    """
     report: FitReport | None = getattr(model, "report", None)
     if report is None:
         return None
@@ -62,9 +65,10 @@ def _relative(gap: float, objective: float) -> float | None:
 def learning_curve_of(
     model: Any, train: RankingData | None, test: RankingData, metric: Metric, seed: int
 ) -> dict[str, Any] | None:
-    """Return the learning curve of a linear model, or None without training data.
+    """Compute the learning curve of a linear model with the parameters of its fit.
 
-    There is none for sparse and imported models, because their fits cannot be repeated.
+    Return None without training data, and for sparse and imported models, because their fits cannot
+    be repeated on a part of the data.
     """
     is_repeatable = isinstance(model, LinearModel) and bool(model.parameters)
     if train is None or not is_repeatable or model.estimator not in REPEATABLE:
@@ -72,7 +76,8 @@ def learning_curve_of(
     names = {field.name for field in fields(Parameters)} - {"n_jobs", "random_state"}
     own = {name: value for name, value in model.parameters.items() if name in names}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the report is about another fit, that of the model
+        # Warnings about the fits of the learning curve would seem to be about the model's own fit.
+        warnings.simplefilter("ignore")
         curve = learning_curve_ranking(
             train, validation=test, cv=ORDERS, metric=metric, random_state=seed, **own
         )

@@ -1,4 +1,4 @@
-"""The page of a report: one HTML file without references to others."""
+"""The HTML page of a report: one file that needs no other files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ SCRIPTS = ("plot.min.js", "ranking.js", "charts.js", "page.js")
 
 
 def page_of(record: Mapping[str, Any]) -> str:
-    """Return the page; raise ValueError if the record lacks a part, ImportError without Jinja2."""
+    """Return the HTML page of a report, given its record (plain data).
+
+    Raise ValueError if a part of the record is missing, and ImportError without Jinja2.
+    """
     jinja2 = require("jinja2", "report")
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -39,7 +42,7 @@ def page_of(record: Mapping[str, Any]) -> str:
 
 
 def findings_by_code(findings: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
-    """Return findings of the same kind as one, with all their messages."""
+    """Merge findings of the data checks that have the same code; keep all their messages."""
     grouped: dict[tuple[str, str, str], list[str]] = {}
     for finding in findings:
         kind = finding["code"], finding["severity"], finding["advice"]
@@ -51,7 +54,7 @@ def findings_by_code(findings: Sequence[Mapping[str, str]]) -> list[dict[str, An
 
 
 def number(value: Any, digits: int = 4) -> str:
-    """Return a number for people: integers with separators, "–" for None."""
+    """Format a value for the page: integers with thousands separators, "–" for None."""
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -62,7 +65,7 @@ def number(value: Any, digits: int = 4) -> str:
 
 
 def signed(value: Any) -> str:
-    """Return a number with its sign."""
+    """Format a number with its sign and four digits; "–" for None."""
     return "–" if value is None else f"{value:+.4f}".replace("-", "−")
 
 
@@ -71,5 +74,5 @@ def _static(name: str) -> str:
 
 
 def _hash(script: str) -> str:
-    """Return the hash by which a content security policy allows a script."""
+    """Return the hash of a script, with which the content security policy of the page allows it."""
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

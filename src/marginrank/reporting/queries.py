@@ -1,7 +1,8 @@
-"""The queries of a report: a table of all queries, and the most relevant documents of each.
+"""The queries in a report: a table with one row per query, and the documents of each query.
 
-The page must stay small, so the queries share a number of bytes. If their blocks take more, they
-are made again with fewer features, shorter titles and a smaller sample.
+The documents of a query, with their contributions of features, are a *block*. The page must stay
+small: if all blocks take too many bytes, they are made again with fewer features, shorter titles
+and fewer queries with all their documents.
 """
 
 from __future__ import annotations
@@ -21,36 +22,37 @@ from marginrank.reporting.terms import Terms, TermTable, largest_first, rows_of
 from marginrank.reporting.text import cut, n_bytes
 
 MOST_QUERIES = 1000
-MOST_EXTREMES = 100  # most listed queries at each end of the differences
-TOP = 10  # documents of each ranking
-MOST_RELEVANT = 3  # documents with the highest labels, wherever they are ranked
+MOST_EXTREMES = 100  # how many of the most improved, and of the most worsened, queries are listed
+TOP = 10  # documents shown from the top of each ranking
+MOST_RELEVANT = 3  # documents with the highest labels that are shown, wherever they are ranked
 MOST_SLIDERS = 12
 
-MOST_BYTES = 1_520_000  # most bytes of ids and blocks
-ATTEMPTS = 12  # to fit into these bytes, each with a smaller share of the sizes below
+MOST_BYTES = 1_520_000  # most bytes of query ids and blocks together
+ATTEMPTS = 12  # attempts to stay below, each with a smaller share of the following sizes
 TERM_BYTES = 700_000
 TITLE_BYTES = 250_000
 ID_BYTES = 80_000
 SAMPLE_BYTES = 450_000
 LONGEST_TITLE, SHORTEST_TITLE = 120, 12
-MOST_TERMS = 40  # most terms of a block
-MOST_PROMINENT = 50  # queries of each kind that the page lists first
-PROMINENCE = 4  # how many times as many terms their blocks have
+MOST_TERMS = 40  # most features of a block
+MOST_PROMINENT = 50  # queries that the page lists first: as many worst, improved and worsened ones
+PROMINENCE = 4  # how many times as many features their blocks have
 BASE64 = 4 / 3
 
 
 @dataclass(frozen=True)
 class QuerySection:
-    """The queries of a report.
+    """The queries in a report, with their documents.
 
     Attributes
     ----------
     table : dict
-        One list per column: ids, counts and values of the listed queries.
+        One list per column: ids, counts and metrics of the listed queries.
     blocks : list of dict
-        The documents of each listed query.
+        The documents of each listed query, with the contributions of features to their scores.
     terms : list of int
-        The terms that blocks mention; blocks refer to positions in this list.
+        Numbers of the features (or pairs of features) that occur in blocks. Blocks refer to them by
+        the index in this list.
     """
 
     table: dict[str, Any]
@@ -60,7 +62,7 @@ class QuerySection:
 
 @dataclass(frozen=True)
 class _Documents:
-    """All documents, query by query."""
+    """Labels, scores and ranks of all documents, query by query."""
 
     offsets: Integers
     labels: Floats
@@ -92,7 +94,10 @@ class _Documents:
         )
 
     def shown(self, query: int) -> Integers:
-        """Return the documents of a query at the top of a ranking, or with the highest labels."""
+        """Return the documents of a query that the page shows.
+
+        They are the top of both rankings, and the documents with the highest labels.
+        """
         first, last = self.offsets[query : query + 2]
         labels = self.labels[first:last]
         is_top = np.minimum(self.rank[first:last], self.other_rank[first:last]) <= TOP
@@ -100,14 +105,17 @@ class _Documents:
         return np.arange(first, last)[is_top]
 
     def all_of(self, query: int) -> Integers:
-        """Return all documents of a query."""
+        """Return the indices of all documents of a query."""
         return np.arange(self.offsets[query], self.offsets[query + 1])
 
 
 def query_section(
     rankings: Rankings, terms: Terms | None, sliders: Sequence[int], is_judged: Booleans | None
 ) -> QuerySection:
-    """Return the listed queries and their documents, within the bytes of a page."""
+    """Select queries for a report; return them with their documents, limited to about 1.5 MB.
+
+    `sliders` are the features whose weights the reader of the page can change.
+    """
     values = rankings.by_query(rankings.metric, rankings.scores)
     baseline = None
     if rankings.baseline is not None:
@@ -131,7 +139,10 @@ def query_section(
 
 
 def _listed(change: Floats, rng: np.random.Generator) -> tuple[Integers, Integers]:
-    """Return the listed queries, and the order in which they are drawn for the sample."""
+    """Select the queries to list; also return a random order of queries.
+
+    The first queries in this order are shown with all their documents.
+    """
     n = change.size
     if n <= MOST_QUERIES:
         return np.arange(n), rng.permutation(n)
@@ -141,13 +152,13 @@ def _listed(change: Floats, rng: np.random.Generator) -> tuple[Integers, Integer
 
 
 def _prominent(listed: Integers, values: Floats, change: Floats) -> set[int]:
-    """Return the worst and the most changed queries."""
+    """Return the queries with the lowest metric, and the most improved and worsened queries."""
     ends = [listed[_lowest(by[listed], MOST_PROMINENT)] for by in (values, change, -change)]
     return set(np.concatenate(ends).tolist())
 
 
 def _lowest(values: Floats, most: int) -> Integers:
-    """Return the positions of the lowest values, lowest first; nan is none."""
+    """Return the indices of the lowest values, lowest first, without NaN."""
     return np.argsort(values, kind="stable")[: min(most, np.count_nonzero(~np.isnan(values)))]
 
 
@@ -179,7 +190,10 @@ def _rounded(values: Floats) -> list[float | None]:
 
 
 class _Blocks:
-    """The blocks of queries, with a share of the usual numbers of features and documents."""
+    """Builder of the blocks (documents of a query) in a report.
+
+    `share`, at most 1, scales the numbers of features and documents to make blocks smaller.
+    """
 
     def __init__(
         self,
@@ -200,7 +214,7 @@ class _Blocks:
     def of(
         self, listed: Integers, order: Integers, prominent: set[int]
     ) -> Iterator[dict[str, Any]]:
-        """Yield the block of each listed query."""
+        """Yield the block of each listed query: a dict of its documents and their features."""
         documents = self._documents
         in_sample = set() if self._terms is None else self._sample(order)
         shown = [
@@ -233,12 +247,16 @@ class _Blocks:
             }
 
     def _entry_bytes(self, width: int) -> float:
-        """Return the bytes of one term of one document; terms that are stored have this width."""
+        """Return the bytes that a feature of a document takes in the page.
+
+        For linear models, only the feature's value is stored. For other models, its contribution is
+        stored too, in a float of `width` bytes.
+        """
         is_linear = self._terms is not None and self._terms.weights is not None
         return BASE64 * (self._data.X.dtype.itemsize if is_linear else 4 + width)
 
     def _sample(self, order: Integers) -> set[int]:
-        """Return the queries whose documents are all in the report."""
+        """Return the queries that are shown with all their documents."""
         per_document = self._entry_bytes(8) * max(self._sliders.size, 1) + 24 + SHORTEST_TITLE
         left, sample = self._share * SAMPLE_BYTES, set()
         sizes = np.diff(self._documents.offsets)
@@ -273,7 +291,10 @@ class _Blocks:
         return block
 
     def _encoded(self, table: TermTable | None, n_terms: int, *, is_full: bool) -> dict[str, Any]:
-        """Return the terms that differ most among these documents, and the sliders' terms."""
+        """Return the features whose contributions differ most among the documents of a query.
+
+        If the query is shown with all documents, the features of the sliders are included.
+        """
         if table is None:
             return {}
         spread = np.std(table.terms, axis=0) if len(table.terms) else np.zeros(0)
@@ -290,7 +311,8 @@ class _Blocks:
         values = np.ascontiguousarray(table.values[:, kept])
         if self._terms is not None and self._terms.weights is not None:
             return {**block, "values": _encode(values), "bytes": values.dtype.itemsize}
-        # A sum of all terms needs every digit; otherwise the sum of the others is the rest.
+        # If all contributions are stored, the page adds them up and needs every digit. Otherwise it
+        # shows the difference from the score as the contribution of the other features.
         width = 8 if is_full or block["others"] == 0 else 4
         added = np.ascontiguousarray(table.terms[:, kept]).astype(f"f{width}")
         block |= {"added": _encode(added), "added_bytes": width}
@@ -304,10 +326,10 @@ class _Blocks:
 
 
 def _encode(values: NDArray[Any]) -> str:
-    """Return an array as base64 text of little-endian numbers."""
+    """Encode an array as base64 text of little-endian numbers."""
     return base64.b64encode(values.astype(values.dtype.newbyteorder("<")).tobytes()).decode()
 
 
 def _plain(labels: Floats) -> list[float]:
-    """Return labels, as integers if they are."""
+    """Convert labels to a list, with integers where possible to save bytes."""
     return [int(value) if value == int(value) else value for value in labels.tolist()]

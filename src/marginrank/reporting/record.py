@@ -1,4 +1,4 @@
-"""Reports of a ranking: functions that make, save and read them."""
+"""Reports on a ranking: the class `Report`, and the functions that compute one."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from marginrank.reporting.text import cut, n_bytes
 
 FORMAT, VERSION = "marginrank-report", 1
 MOST_WEIGHT_BYTES = 60_000  # most bytes of weights that the page can copy
-LONGEST_NAME = 120  # bytes of a feature name in explanations
+LONGEST_NAME = 120  # most bytes of a feature name in explanations
 MOST_LABELS = 20
 
 Path = str | os.PathLike[str]
@@ -51,12 +51,12 @@ Path = str | os.PathLike[str]
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """Everything that a report shows, as plain data.
+    """Report on how well a model ranks, where it fails and why; made by :func:`marginrank.report`.
 
     Attributes
     ----------
     record : dict
-        The content: numbers, texts and lists, as ``report.json`` has them.
+        The content of the report: numbers, texts and lists, as saved in ``report.json``.
 
     Examples
     --------
@@ -71,26 +71,31 @@ class Report:
     record: dict[str, Any]
 
     def __repr__(self) -> str:
-        """Return the metric, the model and the number of queries."""
+        """Return a short description: the main metric, the model and the number of queries."""
         record = self.record
         name, n_queries = record["model"]["name"], record["data"]["queries"]
         return f"Report({record['metric']['name']} of {name}, {n_queries} queries)"
 
     @property
     def verdict(self) -> str:
-        """The result in one sentence, with its uncertainty."""
+        """The result of the report in one sentence, with its uncertainty."""
         return str(self.record["verdict"])
 
     def to_html(self) -> str:
-        """Return the page, which needs no other file."""
+        """Return the report as an HTML page, which needs no other file."""
         return page_of(self.record)
 
     def to_json(self) -> str:
-        """Return the record as JSON."""
+        """Return the content of the report as JSON."""
         return json.dumps(self.record, allow_nan=False)
 
     def save(self, path: Path) -> None:
-        """Write the page, or the record if the name ends in ``.json``.
+        """Save the report as an HTML page, or as JSON if the name ends in ``.json``.
+
+        Parameters
+        ----------
+        path : str or path
+            The file to write.
 
         Examples
         --------
@@ -109,7 +114,7 @@ class Report:
 
     @classmethod
     def load(cls, path: Path) -> Report:
-        """Read a record that :meth:`save` wrote; raise ValueError for another file."""
+        """Read a report that :meth:`save` wrote as JSON; raise ValueError for any other file."""
         with open(path, "rb") as file:
             text = file.read()
         try:
@@ -128,20 +133,20 @@ class Report:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportRequest:
-    """The rankings, the model and the names of a report.
+    """All inputs of a report: the rankings, the model, their names and the training data.
 
     Attributes
     ----------
     rankings : Rankings
         The scores and how they are evaluated.
     model : object
-        The record of the model, or an object whose scores have no terms.
+        The model. Only models of this library are explained by features.
     names : tuple of str and str or None
         Names of the model and of the baseline.
     train : RankingData or None
-        The training data, for the learning curve and for data health.
+        The training data, for the learning curve and for data checks.
     command : str
-        A command or a call that makes the report again.
+        A command or a Python call that creates the report again, for the page.
     """
 
     rankings: Rankings
@@ -165,37 +170,40 @@ def report(
     names: tuple[str, str] = ("model", "baseline"),
     random_state: int = 0,
 ) -> Report:
-    """Report how well a model ranks, where it fails and why: a page that needs no other file.
+    """Create a report on how well a model ranks, where it fails and why.
+
+    The report is an HTML page that needs no other file.
 
     Parameters
     ----------
-    model : fitted estimator, record or array-like of shape (n_documents,)
-        The model, of any library, or its scores. Linear and additive models are explained.
+    model : fitted estimator, model or array-like of shape (n_documents,)
+        A model of any library, or the scores of the documents. Linear and additive models of this
+        library are explained feature by feature.
     X : RankingData, or array-like or sparse matrix of shape (n_documents, n_features)
         The documents to evaluate on.
     y, qid : array-like of shape (n_documents,), optional
         Labels and queries, if X is a matrix.
-    baseline : fitted estimator, record or array-like of shape (n_documents,), optional
-        What the model is compared with.
+    baseline : fitted estimator, model or array-like of shape (n_documents,), optional
+        Another model, or its scores, to compare with.
     train : RankingData, optional
-        The training data: adds a learning curve of :class:`~marginrank.RankSVM` and
-        :class:`~marginrank.SGDRankSVM`, and checks both data sets.
+        The training data. If given, the report has a learning curve for
+        :class:`~marginrank.RankSVM` and :class:`~marginrank.SGDRankSVM`, and checks both data sets.
     qrels : mapping, data frame or ranx.Qrels, optional
-        Judgments: adds judged@10 and marks unjudged documents. The comments of the data are the
-        ids of the documents.
+        Relevance judgments. If given, the report has judged@10 and marks unjudged documents. The
+        comments of the data must be document ids.
     metric : str or callable, default="ndcg@10"
-        The metric that queries are sorted by, as in :func:`~marginrank.metrics.get_metric`.
+        The main metric, by which queries are sorted, as in :func:`~marginrank.metrics.get_metric`.
     metrics : sequence of str
-        All metrics.
+        Names of all metrics in the report.
     names : tuple of str, default=("model", "baseline")
-        What the page calls the model and the baseline.
+        Names of the model and the baseline on the page.
     random_state : int, default=0
         Seed of resampling.
 
     Returns
     -------
     Report
-        ``save("report.html")`` writes the page, ``save("report.json")`` the record.
+        ``save("report.html")`` writes the page, ``save("report.json")`` its content as JSON.
 
     Examples
     --------
@@ -228,7 +236,7 @@ def report(
 
 
 def _plain(model: Any) -> Any:
-    """Return the record of an estimator of this library, and any other object unchanged."""
+    """Convert an estimator of this library to a model record; return other objects unchanged."""
     for name in ("to_linear_model", "to_additive_model", "to_kernel_model"):
         if hasattr(model, name):
             return getattr(model, name)()
@@ -247,7 +255,7 @@ def _scores_of(model: Any, data: RankingData) -> Floats:
 
 
 def make_report(request: ReportRequest) -> Report:
-    """Compute everything that a report shows."""
+    """Compute a report: metrics, comparison, queries, features, learning curve and data checks."""
     rankings = request.rankings
     data, seed = rankings.data, rankings.seed
     terms = terms_of(request.model)
@@ -297,7 +305,7 @@ def _main_row(rankings: Rankings, rows: Sequence[Mapping[str, Any]]) -> Mapping[
     alone = Rankings(**{**vars(rankings), "metrics": {name: rankings.metric}, "qrels": None})
     found = [row for row in rows if row["name"] == name] or metric_rows(alone)
     if not found:
-        rankings.mean(rankings.metric, rankings.scores)  # raises the reason
+        rankings.mean(rankings.metric, rankings.scores)  # raises an error with the reason
     return {**found[0], "name": name}
 
 
@@ -325,7 +333,7 @@ def _describe_model(request: ReportRequest, terms: Terms | None) -> dict[str, An
 
 
 def _mentioned(terms: Terms | None, mentioned: Sequence[int]) -> list[dict[str, Any]]:
-    """Return the names, and the weights if there are any, of terms."""
+    """Return the names of the features in blocks of queries, and their weights, if any."""
     if terms is None:
         return []
     weights = terms.weights
@@ -339,7 +347,7 @@ def _mentioned(terms: Terms | None, mentioned: Sequence[int]) -> list[dict[str, 
 
 
 def _fingerprint(data: RankingData) -> dict[str, Any]:
-    """Return counts of the data, the histogram of labels, and a hash."""
+    """Return a summary of a data set: counts, histogram of labels, and hash of the content."""
     digest = hashlib.sha256()
     X = data.X
     arrays = [X.data, X.indices, X.indptr] if hasattr(X, "indptr") else [X]
@@ -359,7 +367,7 @@ def _fingerprint(data: RankingData) -> dict[str, Any]:
 
 
 def _finite(value: Any) -> Any:
-    """Return plain data that JSON can hold: NaN and infinity become None."""
+    """Convert nested data to types that JSON can hold: NaN and infinity become None."""
     if isinstance(value, Mapping):
         return {str(key): _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

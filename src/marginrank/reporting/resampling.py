@@ -1,4 +1,4 @@
-"""Bootstrap over queries: intervals of means and ratios."""
+"""Bootstrap over queries: confidence intervals of means and ratios of sums."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from marginrank._utils.types import Floats
 
 RESAMPLES = 1000
 CONFIDENCE = 0.95
-CHUNK = 1 << 22  # counts that are drawn at a time
+CHUNK = 1 << 22  # most entries of the matrix resamples × queries in memory at a time
 
 
 def bootstrap_ratios(numerators: Floats, denominators: Floats, seed: int) -> Floats:
-    """Return Σ numerators / Σ denominators over resampled queries: one row per resample.
+    """Resample queries; return Σ numerators / Σ denominators for each resample (row) and column.
 
-    Rows of the arguments are queries. The same queries are drawn for all columns, so columns can be
-    subtracted. A column is nan if fewer than two queries count.
+    Rows of the arguments are queries. The same queries are drawn for all columns, so columns of the
+    result can be subtracted. A column is NaN if fewer than two denominators are nonzero.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         draws = [
@@ -28,7 +28,7 @@ def bootstrap_ratios(numerators: Floats, denominators: Floats, seed: int) -> Flo
 
 
 def interval_of(draws: Floats) -> tuple[float, float]:
-    """Return the percentile interval of the draws; nan if there are none."""
+    """Return the 95% percentile interval of bootstrap draws; NaN if no draw is finite."""
     tail = (1 - CONFIDENCE) / 2
     defined = draws[np.isfinite(draws)]
     if defined.size == 0:
@@ -38,7 +38,7 @@ def interval_of(draws: Floats) -> tuple[float, float]:
 
 
 def _drawn(n_queries: int, seed: int) -> Iterator[Floats]:
-    """Yield how often each query is drawn, in chunks of resamples."""
+    """Yield matrices resamples × queries: how often each query is drawn in each resample."""
     rng = np.random.default_rng(seed)
     at_once = max(CHUNK // n_queries, 1)
     for first in range(0, RESAMPLES, at_once):

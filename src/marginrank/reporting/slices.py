@@ -1,4 +1,7 @@
-"""Slices: the main metric for queries of one kind, and pairs by the gap of their labels."""
+"""Slices in a report: the main metric for groups of queries, such as queries of three words.
+
+Pairs of documents are divided, too, by the difference of their labels.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,15 @@ from marginrank.reporting.resampling import bootstrap_ratios, interval_of
 
 MOST_LABELS = 8  # with more distinct labels, pairs are not divided by gap
 MOST_BINS = 6
-FEWEST = 5  # queries of a slice with an interval
+FEWEST = 5  # slices with fewer queries have no confidence interval
 
 
 def slices_of(rankings: Rankings) -> list[dict[str, Any]]:
-    """Return groups of slices: each has a title, a metric and rows with values."""
+    """Divide queries by words, documents and relevant documents; evaluate each group.
+
+    Pairs are divided by the difference of their labels. Each division has a title and one row of
+    values per group.
+    """
     queries, y = rankings.data.queries, rankings.data.queries.grouped(rankings.data.y)
     values = [
         rankings.by_query(rankings.metric, scores)
@@ -44,7 +51,7 @@ def slices_of(rankings: Rankings) -> list[dict[str, Any]]:
 
 
 def _words(query_ids: NDArray[Any]) -> NDArray[np.int64] | None:
-    """Return the number of words of each query, or None if ids are not the texts of queries."""
+    """Return the number of words of each query, or None if query ids are not texts of queries."""
     ids = query_ids.tolist()
     if not all(isinstance(one, str) for one in ids) or not any(" " in one for one in ids):
         return None
@@ -74,7 +81,10 @@ def _mean(values: Floats, seed: int) -> dict[str, float | None] | None:
 
 
 def _bins(numbers: NDArray[Any]) -> Iterator[tuple[str, Booleans]]:
-    """Yield a label and the members of each bin: single numbers, or ranges by quantiles."""
+    """Divide numbers into bins; yield the label and the mask of each bin.
+
+    A bin is a single number if there are few distinct numbers, else a range between quantiles.
+    """
     distinct = np.unique(numbers)
     if distinct.size <= MOST_BINS:
         for number in distinct.tolist():
@@ -89,11 +99,12 @@ def _bins(numbers: NDArray[Any]) -> Iterator[tuple[str, Booleans]]:
 
 
 def _gaps(rankings: Rankings) -> list[dict[str, Any]]:
-    """Return the pairwise accuracy for each difference of two labels."""
+    """Return the pairwise accuracy for each difference between the labels of a pair."""
     labels = np.unique(rankings.data.y)
     if not 1 < labels.size <= MOST_LABELS:
         return []
-    by_gap: dict[str, list[tuple[int, list[float]]]] = {}  # by text: 0.3 − 0.2 is not quite 0.1
+    # Keys are differences as text, because 0.3 − 0.2 is not exactly 0.1.
+    by_gap: dict[str, list[tuple[int, list[float]]]] = {}
     for low, high in combinations(labels.tolist(), 2):
         n_pairs, right = _pairs_of(rankings, low, high)
         if n_pairs:
@@ -111,7 +122,7 @@ def _gaps(rankings: Rankings) -> list[dict[str, Any]]:
 
 
 def _pairs_of(rankings: Rankings, low: float, high: float) -> tuple[int, list[float]]:
-    """Return the number of pairs of two labels, and how many each ranking has in order."""
+    """Count the pairs with the labels `low` and `high`, and how many each ranking orders right."""
     y, qid = rankings.data.y, rankings.data.qid
     kept = (y == low) | (y == high)
     y, qid = y[kept], qid[kept]

@@ -1,4 +1,8 @@
-"""The terms of a score: one per feature, and one per pair of features of an additive model."""
+"""The terms of a score: the contribution of each feature, or pair of features, to the score.
+
+A linear model has one term per feature, weight × value. An additive model has one term per feature,
+the value of its curve, and one per interaction of two features.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +24,18 @@ CHUNK_ENTRIES = 1 << 22  # entries of X whose terms are in memory at a time
 
 
 class TermTable(NamedTuple):
-    """Terms of some documents, without columns in which all terms are zero.
+    """Contributions of features (or pairs of features) to the scores of some documents.
+
+    Features that contribute nothing to any score may be omitted.
 
     Attributes
     ----------
     columns : ndarray of shape (n_columns,)
-        Numbers of the terms.
+        Numbers of the features; pairs of features are numbered after all features.
     values : ndarray of shape (n_documents, n_columns)
         Values of the features; NaN for missing values and for pairs of features.
     terms : ndarray of shape (n_documents, n_columns)
-        What each adds to the score.
+        Contribution of each feature to the score.
     """
 
     columns: Integers
@@ -38,20 +44,20 @@ class TermTable(NamedTuple):
 
 
 class Terms(Protocol):
-    """The terms of a model."""
+    """Interface to the contributions of features to the scores of a model."""
 
     names: list[str]
-    weights: Floats | None  # if a term is a weight times the value of a feature
+    weights: Floats | None  # the weights of a linear model; None for other models
 
     def of_rows(self, X: Any, columns: Integers | None = None) -> TermTable:
-        """Return the terms of the rows of X; all that are not zero, or these."""
+        """Return the contributions of features, by default all, to the scores of the rows of X."""
 
     def within_queries(self, data: RankingData) -> Floats:
-        """Return the within-query standard deviation of each term."""
+        """Return the within-query standard deviation of each feature's contribution."""
 
 
 class LinearTerms:
-    """Terms of a linear model: weight times value."""
+    """Contributions of features to the scores of a linear model: weight times value."""
 
     def __init__(self, weights: Floats, names: list[str]) -> None:
         self.weights: Floats | None = weights
@@ -59,7 +65,10 @@ class LinearTerms:
         self.names = names
 
     def of_rows(self, X: Any, columns: Integers | None = None) -> TermTable:
-        """Return the terms of the rows of X; all that are not zero, or these."""
+        """Return the contributions of features to the scores of the rows of X.
+
+        By default, all features that contribute to a score are returned.
+        """
         if columns is None:
             columns = np.flatnonzero(self._weights)
             if sp.issparse(X):
@@ -70,14 +79,14 @@ class LinearTerms:
         return TermTable(columns, values, values.astype(np.float64) * self._weights[columns])
 
     def within_queries(self, data: RankingData) -> Floats:
-        """Return the within-query standard deviation of each term."""
+        """Return the within-query standard deviation of each feature's contribution."""
         scale = QueryScale()
         scale.add(data)
         return np.abs(self._weights) * scale.values()
 
 
 class AdditiveTerms:
-    """Terms of an additive model: values of its curves and interactions."""
+    """Contributions of features to the scores of an additive model: its curves and interactions."""
 
     weights: Floats | None = None
 
@@ -86,7 +95,10 @@ class AdditiveTerms:
         self.names = [*names, *(one.name(names) for one in model.interactions)]
 
     def of_rows(self, X: Any, columns: Integers | None = None) -> TermTable:
-        """Return the terms of the rows of X; all, or these."""
+        """Return the contributions of features and pairs to the scores of the rows of X.
+
+        By default, all features and pairs are returned.
+        """
         X = X.toarray() if sp.issparse(X) else X
         model = self._model
         terms = contributions(model.curves, X, model.interactions)
@@ -98,14 +110,17 @@ class AdditiveTerms:
         return TermTable(columns, values[:, columns], terms[:, columns])
 
     def within_queries(self, data: RankingData) -> Floats:
-        """Return the within-query standard deviation of each term."""
+        """Return the within-query standard deviation of each contribution."""
         squares = squares_by_query(self, data, np.arange(len(self.names)))
         spread: Floats = np.sqrt(squares.sum(axis=0) / data.n_documents)
         return spread
 
 
 def terms_of(model: Any) -> Terms | None:
-    """Return the terms of a record, or None if its score has none."""
+    """Return the contributions of features for a model, or None if it cannot be divided.
+
+    The score of a nonlinear kernel model, for example, is not a sum over features.
+    """
     if isinstance(model, AdditiveModel):
         return AdditiveTerms(model, names_of_all(model.feature_names, model.n_features))
     weights = None
@@ -119,13 +134,16 @@ def terms_of(model: Any) -> Terms | None:
 
 
 def rows_of(data: RankingData, documents: Integers) -> Any:
-    """Return the rows of X of documents, which are numbered query by query."""
+    """Return the features of some documents, given by their numbers in the order of queries."""
     rows = data.queries.rows
     return data.X[documents if rows is None else rows[documents]]
 
 
 def squares_by_query(terms: Terms, data: RankingData, columns: Integers) -> Floats:
-    """Return the sums of squared deviations from the query's mean: one row per query."""
+    """Return, for each query and feature, the sum of squared deviations of contributions.
+
+    Deviations are from the mean of the query. The result has one row per query.
+    """
     offsets, parts = data.queries.offsets, []
     is_sparse = sp.issparse(data.X) and terms.weights is not None
     width = columns.size if is_sparse else len(terms.names)
@@ -139,7 +157,7 @@ def squares_by_query(terms: Terms, data: RankingData, columns: Integers) -> Floa
 
 
 def largest_first(values: Floats, most: int) -> Integers:
-    """Return the positions of the largest values above zero, largest first."""
+    """Return the indices of the `most` largest values above zero, largest first."""
     places = places_of_largest(values, most)
     places = places[np.argsort(-values[places], kind="stable")]
     return places[values[places] > 0]

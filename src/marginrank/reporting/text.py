@@ -1,4 +1,4 @@
-"""Untrusted text, made safe to show and to embed in a page."""
+"""Functions that make untrusted text safe to show and to embed in an HTML page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HIDDEN = re.compile(
 
 
 def embedded(data: Any) -> str:
-    """Return plain data as JSON that cannot end the HTML element around it."""
+    """Return data as JSON that is safe inside an HTML script element: it cannot end the element."""
     text = json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -23,7 +23,7 @@ def embedded(data: Any) -> str:
 
 
 def visible(value: Any) -> str:
-    r"""Return a text in which every character can be seen.
+    r"""Replace invisible characters and direction controls by their codes, so all can be seen.
 
     Examples
     --------
@@ -35,12 +35,12 @@ def visible(value: Any) -> str:
 
 
 def n_bytes(data: Any) -> int:
-    """Return the size of plain data in a page."""
+    """Return the number of bytes that data take in an HTML page as JSON."""
     return len(embedded(data).encode("utf-8", "backslashreplace"))
 
 
 def cut(text: str, longest: int) -> str:
-    """Return a text of about `longest` bytes in a page, with an ellipsis if it is cut."""
+    """Shorten a text to about `longest` bytes in an HTML page, with an ellipsis if it is cut."""
     coded = text.encode("utf-8", "backslashreplace")
     size = len(coded) + 5 * sum(map(coded.count, (b"<", b">", b"&")))
     if size <= longest:
