@@ -1,6 +1,7 @@
 """Fitted models as plain data, their files, and scores of models of other libraries.
 
-Names are imported when they are first used: solvers import :mod:`marginrank.models.fit_report`.
+Names are imported when they are first used, because solvers import
+:mod:`marginrank.models.fit_report` and need nothing else.
 """
 
 from importlib import import_module

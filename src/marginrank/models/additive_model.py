@@ -51,19 +51,19 @@ class Curve(NamedTuple):
 
     @property
     def spread(self) -> float:
-        """Largest minus smallest value at the knots."""
+        """Largest minus smallest value of the curve at its knots."""
         return float(np.ptp(self.values))
 
     @property
     def texts(self) -> list[str]:
-        """Texts of the knots: the categories, or numbers."""
+        """Labels of the knots for plots and tables: names of categories, or numbers as text."""
         if self.categories is None:
             return [f"{value:g}" for value in self.knots]
         return [self.categories[int(value)] for value in self.knots]
 
 
 class Interaction(NamedTuple):
-    """The function of two features in an additive model, given on a grid.
+    """The joint function of two features in an additive model, given by its values on a grid.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Interaction(NamedTuple):
 
     @property
     def spread(self) -> float:
-        """Largest minus smallest value at the knots."""
+        """Largest minus smallest value of the interaction at its knots."""
         return float(np.ptp(self.values[1:, 1:]))
 
     def name(self, names: Sequence[str] | None) -> str:
@@ -96,12 +96,12 @@ class Interaction(NamedTuple):
 
 @dataclass(frozen=True)
 class AdditiveModel:
-    """The curves of an additive ranker and how they were fitted.
+    """A fitted additive model as plain data: curves, parameters and fit report.
 
     Attributes
     ----------
     curves : list of Curve
-        One per feature; a score is the sum of their values.
+        One per feature; the score of a document is the sum of their values.
     parameters : dict
         The parameters of the estimator.
     feature_names : list of str or None
@@ -128,26 +128,27 @@ class AdditiveModel:
 
     @property
     def n_features(self) -> int:
-        """Number of features."""
+        """Number of features of the model."""
         return len(self.curves)
 
     @property
     def is_zero(self) -> bool:
-        """Whether all curves and interactions are zero."""
+        """Whether all curves and interactions of the model are zero."""
         values = [part for one in self.curves for part in (one.values, one.missing)]
         return not any(np.any(part) for part in (*values, *(i.values for i in self.interactions)))
 
     def scores(self, X: Any) -> Floats:
-        """Return the score of each document; bitwise the result of the estimator's ``predict``."""
+        """Return the score of each document, bitwise equal to ``predict`` of the estimator."""
         X = check_features(X, missing=True)
         require_features(X, self.n_features)
         threads = effective_threads(self.parameters.get("n_jobs"))
         return scores(self.curves, X, threads, self.interactions)
 
     def explain(self, preferred: Any, other: Any) -> list[Reason]:
-        """Return the contribution of each feature to the difference of two scores, largest first.
+        """Return the contribution of each feature to the difference of two documents' scores.
 
-        Interactions are listed as pairs of features. The contributions sum to the difference.
+        The largest contribution is first. Interactions are listed as pairs of features. The
+        contributions sum to the difference.
         """
         X = check_rows(preferred, other, self.n_features, self.feature_names)
         added = contributions(self.curves, X, self.interactions)
@@ -161,7 +162,7 @@ class AdditiveModel:
 
 
 def curves_of(knots: Knots, values: Floats) -> list[Curve]:
-    """Return one Curve per feature, from the values at all knots."""
+    """Return one Curve per feature, given the values of all curves at all `knots`."""
     of_feature = [values[knots.columns(k)] for k in range(knots.n_features)]
     return [
         Curve(knots.of(k).copy(), at[1:].copy(), float(at[0]), bool(knots.categorical[k]))
@@ -172,7 +173,10 @@ def curves_of(knots: Knots, values: Floats) -> list[Curve]:
 def scores(
     curves: list[Curve], X: Any, threads: int, interactions: Sequence[Interaction] = ()
 ) -> Floats:
-    """Return the score of each row of X, which must be validated already."""
+    """Return the scores of documents by an additive model: sums of curves and interactions.
+
+    X must be validated already.
+    """
     categorical = [k for k, curve in enumerate(curves) if curve.categorical]
     knots = Knots.of_features([curve.knots for curve in curves], categorical)
     by_column = [part for curve in curves for part in ([curve.missing], curve.values)]
@@ -181,7 +185,10 @@ def scores(
 
 
 def interaction_scores(interactions: Sequence[Interaction], X: Any, threads: int) -> Floats:
-    """Return the sum of the interactions for each row of X, which must be validated already."""
+    """Return the sum of all interactions of an additive model for each document.
+
+    X must be validated already.
+    """
     if not interactions:
         return np.zeros(X.shape[0])
     axes = Knots.of_features(
@@ -201,14 +208,20 @@ def interaction_scores(interactions: Sequence[Interaction], X: Any, threads: int
 
 
 def contributions(curves: list[Curve], X: Any, interactions: Sequence[Interaction] = ()) -> Floats:
-    """Return the contributions to each row's score: one column per curve, then per interaction."""
+    """Return the contributions of features to scores: one row per document, one column per feature.
+
+    The columns of the interactions follow the columns of the features.
+    """
     check_no_infinity(X)  # check here, because errors can name the column
     columns = [scores([curve], X[:, [k]], 1) for k, curve in enumerate(curves)]
     return np.stack([*columns, *(interaction_scores([one], X, 1) for one in interactions)], axis=1)
 
 
 class Importance(NamedTuple):
-    """Importances of features, then of interactions: standard deviations within queries."""
+    """Importances of the features, then of the interactions, of an additive model.
+
+    An importance is the standard deviation within queries of what the feature adds to the score.
+    """
 
     spread: Floats  # within-query standard deviation of each curve and interaction
     error: Floats  # standard error of the importance, from a bootstrap over queries
@@ -217,9 +230,9 @@ class Importance(NamedTuple):
 def documents_of(
     model: AdditiveModel, X: Any, qid: ArrayLike | None = None
 ) -> tuple[Any, ArrayLike | None]:
-    """Return X and the query ids, validated; raise ValueError if X lacks features of the model.
+    """Return the documents X and their query ids, validated for an additive model.
 
-    If X is a RankingData, the ids are taken from it.
+    Raise ValueError if X lacks features of the model. If X is a RankingData, it has the query ids.
     """
     names, checked = columns_of(X), X
     if isinstance(X, RankingData):
@@ -235,10 +248,11 @@ def documents_of(
 def importance(
     model: AdditiveModel, X: Any, qid: ArrayLike | None = None, *, seed: int = 0
 ) -> Importance:
-    """Return the importance of each feature and interaction, computed on the documents X.
+    """Return the importance of each feature and interaction of an additive model on documents X.
 
-    A feature that is constant within queries has importance 0, because no ranking depends on it.
-    Without `qid`, all documents belong to one query. `seed` is for the bootstrap.
+    The importance is the standard deviation within queries of what the feature adds to the score. A
+    feature that is constant within queries has importance 0, because no ranking depends on it.
+    Without `qid`, all documents belong to one query. `seed` is for a bootstrap over queries.
     """
     X, qid = documents_of(model, X, qid)
     X = X.toarray() if sp.issparse(X) else X

@@ -1,4 +1,4 @@
-"""Checks of the documents that models score, and explanations of scores."""
+"""Checks of the documents that a model scores, and explanations of score differences."""
 
 import math
 from collections.abc import Sequence
@@ -21,11 +21,11 @@ class Reason(NamedTuple):
     feature : int or tuple of int
         Column of the feature, from 0; both columns of a pair.
     name : str
-        Its name, by default f1 for column 0; the names of a pair are joined by ×.
+        Name of the feature, by default f1 for column 0; the names of a pair are joined by ×.
     preferred, other : float or tuple of float
-        Its values in the two documents.
+        Values of the feature in the first and in the second document.
     difference : float
-        Its contribution to the first score minus the second.
+        Contribution of the feature to the first score minus the second score.
     """
 
     feature: int | tuple[int, int]
@@ -36,7 +36,7 @@ class Reason(NamedTuple):
 
 
 def require_features(X: Any, n_features: int | None) -> None:
-    """Raise ValueError if X does not have the number of features of a model."""
+    """Raise ValueError if X does not have `n_features` features, as the model does."""
     if n_features not in (None, X.shape[1]):
         raise ValueError(
             f"the data has {X.shape[1]} features, but the model has {n_features}; pass data with "
@@ -47,7 +47,7 @@ def require_features(X: Any, n_features: int | None) -> None:
 def check_rows(
     preferred: Any, other: Any, n_features: int, names: Sequence[str] | None, missing: bool = True
 ) -> NDArray[Any]:
-    """Validate two documents and return them as the rows of a matrix; `missing` allows NaN."""
+    """Validate two documents and return them as a matrix with two rows; `missing` allows NaN."""
     rows = []
     for what, document in (("preferred", preferred), ("other", other)):
         values = document.toarray() if sp.issparse(document) else document
@@ -64,7 +64,7 @@ def check_rows(
 def reasons_by_feature(
     X: NDArray[Any], differences: Sequence[float], names: Sequence[str] | None
 ) -> list[Reason]:
-    """Return the contributions of features to the difference of two scores, largest first."""
+    """Return a Reason per feature for the difference of two scores, largest contribution first."""
     reasons = [
         Reason(k, name_of(k, names), float(X[0, k]), float(X[1, k]), difference)
         for k, difference in enumerate(differences)
@@ -73,14 +73,14 @@ def reasons_by_feature(
 
 
 def largest_reasons(reasons: Sequence[Reason], top: int) -> tuple[list[Reason], int, float]:
-    """Return the largest contributions, and the number and sum of the other nonzero ones."""
+    """Return the `top` largest contributions, and the number and sum of the other nonzero ones."""
     used = sorted((r for r in reasons if r.difference), key=lambda r: -abs(r.difference))
     others = used[top:]
     return used[:top], len(others), math.fsum(reason.difference for reason in others)
 
 
 def values_text(value: float | tuple[float, ...]) -> str:
-    """Return the value of a feature, or of a pair of features, as short text.
+    """Return the value of a feature, or the values of a pair of features, as a short text.
 
     Examples
     --------

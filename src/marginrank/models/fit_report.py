@@ -1,4 +1,4 @@
-"""FitReport, the record of a fit: result, history, warnings and log lines."""
+"""FitReport, the record of a fit: result, convergence, history, warnings and log lines."""
 
 import math
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from marginrank._utils.types import Floats
 
 
 class StopReason(Enum):
-    """Why a solver stopped; the value is a phrase for messages.
+    """Why a solver stopped; the value of each member is a phrase for messages.
 
     Examples
     --------
@@ -32,17 +32,17 @@ class StopReason(Enum):
 
     @property
     def converged(self) -> bool:
-        """Whether the requested accuracy was reached."""
+        """Whether the fit reached the requested accuracy."""
         return self in (StopReason.CERTIFIED, StopReason.ESTIMATED, StopReason.VALIDATED)
 
 
 class Iteration(NamedTuple):
-    """One iteration in the history of a fit.
+    """One iteration of a solver, as listed in the history of a fit.
 
-    F is the objective and F* its minimum. `gap` is a certified upper bound on F − F*, and
-    `estimate` the solver's estimate of F − F*.
-    `inner_iterations` counts conjugate gradient steps, and `sweeps` passes over X since the start.
-    `fraction` is the share of the documents in use.
+    `objective` is the objective F at this iteration. `gap` is a certified upper bound on F − F*,
+    with the minimum F*, and `estimate` the solver's estimate of F − F*. `inner_iterations` counts
+    conjugate gradient steps, and `sweeps` passes over X since the start. `fraction` is the share of
+    the documents in use.
 
     Examples
     --------
@@ -63,17 +63,17 @@ class Iteration(NamedTuple):
     fraction: float
 
     def times(self, factor: float) -> "Iteration":
-        """Return the iteration with F, its bounds and gradient multiplied by a factor."""
+        """Return this iteration for the objective multiplied by a factor."""
         scaled = ("objective", "gap", "estimate", "gradient_norm")
         return self._replace(**{name: factor * getattr(self, name) for name in scaled})
 
 
 class Pass(NamedTuple):
-    """One pass in the history of an online fit.
+    """One pass over the data, as listed in the history of an online fit.
 
-    `objective` is the objective F at the end of the pass. For streamed text, which is not read
-    again, it is an estimate from the losses of the queries during the pass. `metric` is computed
-    on validation data, and NaN without any. `steps` counts from the start of the fit.
+    `objective` is the objective at the end of the pass. For streamed text, which is not read again,
+    it is an estimate from the losses of the queries during the pass. `metric` is computed on
+    validation data, and NaN without any. `steps` counts from the start of the fit.
     """
 
     iteration: int
@@ -84,7 +84,7 @@ class Pass(NamedTuple):
 
 
 class StreamFacts(NamedTuple):
-    """Statistics of disk reads, for a fit with X on disk."""
+    """Statistics of disk reads during a fit that read X from disk."""
 
     n_parts: int  # parts of X, each with whole queries
     bytes_read: int  # bytes read in all passes
@@ -93,29 +93,31 @@ class StreamFacts(NamedTuple):
 
 @dataclass(frozen=True)
 class FitReport:
-    """Result of a fit.
+    """The record of a fit: objective, convergence, counts and history.
 
     Attributes
     ----------
     objective, gap, estimate : float
-        The objective F of the model; a certified upper bound on F − F*, with the minimum F*; the
-        solver's estimate of F − F*, NaN for a model read from a file.
+        The objective F of the model; a certified upper bound on F − F*, where F* is the minimum;
+        the solver's estimate of F − F*, which is NaN for a model read from a file.
     stop_reason : StopReason
         Why the fit stopped.
     n_iter, n_pairs : int
         Number of iterations (of passes, for an online fit) and of pairs.
     support_pairs : int or None
-        Number of pairs inside their margin, or of all listed pairs for the logistic loss; None for
-        an online fit, a fit on a cluster and a model read from a file.
+        Number of support pairs, whose score difference is less than their margin; with the logistic
+        loss on listed pairs, all of them. None for an online fit, a fit on a cluster and a model
+        read from a file.
     loss_error : float or None
-        The largest difference between the loss of a pair that was minimized and its definition: 0
-        for every loss but the logistic loss on pairs from labels, which is a sum of hinge terms;
-        None for a model read from a file.
+        Largest error of the loss of a pair. It is 0 for every loss but the logistic loss on pairs
+        from labels, which is approximated by a sum of hinge terms. None for a model read from a
+        file.
     n_rounds : int or None
-        Number of consecutive fits, if each fit's ranking determines the next one's pair weights
-        (NDCG objective).
+        For an NDCG objective, the number of consecutive fits: the ranking by each fit determines
+        the pair weights of the next one.
     C, smoothness : float or None
-        Weights of the loss and of the roughness of curves, if they may be chosen from the data.
+        The weight of the loss in a sparse model, and of the roughness of curves in an additive
+        model, which may be chosen from the data.
     history : list of Iteration, list of Pass, or None
         One entry per iteration or pass.
     without_effect : tuple of int
@@ -124,7 +126,7 @@ class FitReport:
     position_effect : ndarray or None
         Effect of each position on the score of a click, or one row of effects per context.
     contexts : ndarray or None
-        The contexts, in the order of these rows.
+        The contexts, such as devices, in the order of the rows of `position_effect`.
     stream : StreamFacts or None
         Reads from disk, if X was not in memory.
     error : OSError or None
@@ -162,27 +164,31 @@ def report_of(model: Any) -> FitReport:
 
 
 class Closeness(Protocol):
-    """Interface of results with a distance to the optimum; FitReport implements it."""
+    """Protocol of fit results with a bound on the distance to the optimum, such as FitReport."""
 
     @property
     def objective(self) -> float:
-        """The objective F of the model."""
+        """The objective F of the fitted model."""
 
     @property
     def gap(self) -> float:
-        """Certified upper bound on F − F*, with the minimum F*."""
+        """Certified upper bound on F − F*, the objective minus its minimum."""
 
     @property
     def estimate(self) -> float:
-        """Estimate of F − F*."""
+        """The solver's estimate of F − F*, the objective minus its minimum."""
 
     @property
     def stop_reason(self) -> StopReason:
-        """Why the fit stopped."""
+        """Why the solver stopped."""
 
 
 def relative_distance(result: Closeness) -> float:
-    """Return the estimated (F − F*) / F, at most the certified gap; 0 or infinity if F is 0."""
+    """Return the estimated distance to the optimum divided by the objective, (F − F*) / F.
+
+    F is the objective and F* its minimum. The estimated distance is at most the certified gap. If F
+    is 0, the result is 0 or infinity.
+    """
     distance = min(result.estimate, result.gap)
     if result.objective > 0.0:
         return distance / result.objective
@@ -190,13 +196,13 @@ def relative_distance(result: Closeness) -> float:
 
 
 def is_close(result: Closeness, tol: float) -> bool:
-    """Whether a fit reached the tolerance."""
+    """Return whether a fit reached the tolerance `tol` of the relative distance to the optimum."""
     at_limit = result.stop_reason is StopReason.PRECISION
     return result.stop_reason.converged or (at_limit and relative_distance(result) <= tol)
 
 
 def convergence_message(result: Closeness, tol: float) -> Message | None:
-    """Return the convergence warning of a fit, or None."""
+    """Return the warning that a fit did not reach the tolerance `tol`, or None."""
     if is_close(result, tol):
         return None
     return Message(
@@ -214,7 +220,7 @@ def convergence_message(result: Closeness, tol: float) -> Message | None:
 def unfinished_message(
     n_unfinished: int, n_fits: int, fits: str = "fits", *, has_tol: bool = True
 ) -> Message | None:
-    """Return the convergence warning of several fits, or None.
+    """Return the warning that some of several fits did not reach `tol`, or None.
 
     `fits` is the plural noun in the message. `has_tol` is whether the user can change `tol`.
     """
@@ -226,12 +232,12 @@ def unfinished_message(
 
 
 def print_iteration(line: Iteration) -> None:
-    """Print an iteration (a callback)."""
+    """Print one line about an iteration of a fit; used as its callback."""
     print(iteration_text(line))
 
 
 def iteration_text(line: Iteration) -> str:
-    """Return the log line of an iteration."""
+    """Return the log line of an iteration: number, objective, gap and more."""
     return (
         f"iter {line.iteration:3d}  {line.seconds:8.3f} s  F {line.objective:.10e}  "
         f"|g| {line.gradient_norm:.2e}  gap {line.gap:.1e}  est {line.estimate:.1e}  "
@@ -240,7 +246,7 @@ def iteration_text(line: Iteration) -> str:
 
 
 def print_pass(line: Pass) -> None:
-    """Print a pass (a callback)."""
+    """Print one line about a pass of an online fit; used as its callback."""
     print(
         f"pass {line.iteration:3d}  {line.seconds:8.3f} s  F {line.objective:.6e}  "
         f"metric {line.metric:.4f}  steps {line.steps}"

@@ -1,4 +1,4 @@
-"""Scores of fitted models of other libraries, and explanations of boosted trees."""
+"""Models of other libraries: their scores, and explanations of LightGBM and XGBoost models."""
 
 import sys
 import warnings
@@ -17,7 +17,7 @@ from marginrank.models.features import (
 
 
 def foreign_scores(model: Any, X: Any) -> Floats:
-    """Return the scores of documents by a fitted model of any library.
+    """Return the scores of documents by a fitted model of any library, as one number each.
 
     =====================================  ==================================================
     model                                  score
@@ -86,7 +86,7 @@ def foreign_scores(model: Any, X: Any) -> Floats:
 
 
 def foreign_reasons(model: Any, preferred: Any, other: Any) -> list[Reason]:
-    """Return the contribution of each feature to the difference of two scores of boosted trees.
+    """Explain the difference of two scores of a LightGBM or XGBoost model by its features.
 
     Contributions are the Shapley values of the trees, as LightGBM and XGBoost compute them. They
     sum to the difference of the raw scores, which are the scores of rankers and most regressors;

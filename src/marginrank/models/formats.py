@@ -1,4 +1,4 @@
-"""Formats of model files, recognized by their first bytes."""
+"""Reading and writing of model files, whose format is recognized by the first bytes."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -20,7 +20,7 @@ Path = str | os.PathLike[str]
 
 
 class ModelFormat(NamedTuple):
-    """A format of linear models: its first bytes, its reader and, if supported, its writer."""
+    """A file format of linear models: its first bytes, its reader and, if supported, its writer."""
 
     beginning: bytes
     read: Callable[[str], LinearModel]
@@ -50,7 +50,7 @@ PICKLE_ENDINGS = (".pkl", ".pickle", ".joblib")
 def write_model(
     model: LinearModel | AdditiveModel | FusionModel, path: Path, format: str | None = None
 ) -> None:
-    """Write a model to a file.
+    """Write a linear, additive or fusion model to a file.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def write_model(
 
 
 def read_model(path: Path, format: str | None = None) -> LinearModel:
-    """Read a linear model file as plain data; see :func:`marginrank.load_model`."""
+    """Read a file with a linear model as a LinearModel; see :func:`marginrank.load_model`."""
     path = os.fspath(path)
     if format is None:
         return _recognize(path).read(path)
@@ -99,7 +99,7 @@ def read_model(path: Path, format: str | None = None) -> LinearModel:
 
 
 def read_any_model(path: Path) -> LinearModel | AdditiveModel | KernelModel | FusionModel:
-    """Read a model file of any kind as plain data; see :func:`marginrank.load_model`."""
+    """Read a file with a model of any kind as plain data; see :func:`marginrank.load_model`."""
     path = os.fspath(path)
     if kernel_model.is_kernel_model(path):
         return kernel_model.read(path)
@@ -111,7 +111,7 @@ def read_any_model(path: Path) -> LinearModel | AdditiveModel | KernelModel | Fu
 
 
 def is_model(path: Path) -> bool:
-    """Whether the first bytes of a file match a known model format."""
+    """Return whether the first bytes of a file match a known model format."""
     path = os.fspath(path)
     return _linear_format(path) is not None or kernel_model.is_kernel_model(path)
 

@@ -1,4 +1,7 @@
-"""Weights of retrieval signals as plain data, and their files (``docs/reference/formats.md``)."""
+"""Fusion models as plain data: weights of retrieval signals, their normalization and files.
+
+``docs/reference/formats.md`` describes the files.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ QueryFeatures = Mapping[str, Mapping[str, float]]
 
 
 class QueryFeature(NamedTuple):
-    """A feature of queries on which the weights depend.
+    """A number per query, such as its length, that changes the weights of a fusion model.
 
     With z = (value − low) / (high − low), clipped to 0 … 1, the weights change by z · `changes`.
     """
@@ -37,16 +40,16 @@ class QueryFeature(NamedTuple):
     changes: tuple[float, ...]  # one change per signal
 
     def positions(self, values: Floats) -> Floats:
-        """Return z = (value − low) / (high − low), clipped to 0 … 1, of each value."""
+        """Return each value scaled to 0 … 1: (value − low) / (high − low), clipped."""
         return np.clip((values - self.low) / (self.high - self.low), 0.0, 1.0)
 
 
 @dataclass(frozen=True)
 class FusionModel:
-    """Weights of retrieval signals, and the normalization of their scores.
+    """A fusion model as plain data: weights of retrieval signals, and how scores are normalized.
 
-    The score of a document is the weighted sum of its normalized scores. A signal that did not
-    retrieve the document adds 0.
+    A signal is a retriever such as BM25. The score of a document is the weighted sum of its
+    normalized scores by all signals. A signal that did not retrieve the document adds 0.
 
     Attributes
     ----------
@@ -118,7 +121,7 @@ class FusionModel:
         return f"FusionModel({self.normalizer}, {weights})"
 
     def fuse(self, runs: Any, query_features: QueryFeatures | None = None) -> ByDocument:
-        """Return the fused run, documents by descending score; ties by descending id.
+        """Return the fused run: the documents of each query by descending weighted score.
 
         Parameters
         ----------
@@ -145,7 +148,7 @@ class FusionModel:
         return self.fuse(RankingData.from_runs(own, depth=self.depth), query_features)
 
     def predict(self, data: RankingData, query_features: QueryFeatures | None = None) -> Floats:
-        """Return the score of each row of data from :meth:`~marginrank.RankingData.from_runs`."""
+        """Return the fused score of each row of data that RankingData.from_runs returned."""
         weights = self.weights_of([str(one) for one in data.query_ids], query_features)
         queries = data.queries
         by_row = weights[queries.query_of_document]
@@ -158,7 +161,7 @@ class FusionModel:
     def weights_of(
         self, queries: Sequence[str], query_features: QueryFeatures | None = None
     ) -> Floats:
-        """Return the weights of each query, of shape (n_queries, n_signals)."""
+        """Return the weights of the signals for each query, of shape (n_queries, n_signals)."""
         weights = np.tile(self.weights, (len(queries), 1))
         if self.query_features:
             names = [one.name for one in self.query_features]
@@ -175,9 +178,9 @@ def signal_scores(
     rrf_constant: float = RRF_CONSTANT,
     depth: int = 100,
 ) -> Floats:
-    """Return the normalized scores, one column per signal, in document order.
+    """Return the normalized scores of documents, one column per retrieval signal.
 
-    `data` comes from :meth:`~marginrank.RankingData.from_runs`.
+    `data` comes from :meth:`~marginrank.RankingData.from_runs`. Rows are grouped by query.
     """
     names = list(data.feature_names or ())
     for name in signals:
@@ -202,7 +205,10 @@ def signal_scores(
 def query_feature_values(
     queries: Sequence[str], features: QueryFeatures | None, names: Sequence[str]
 ) -> Floats:
-    """Return one row per query and one column per feature; raise ValueError if one is missing."""
+    """Return the values of query features: one row per query, one column per name.
+
+    Raise ValueError if a query lacks a feature.
+    """
     rows = []
     for query in queries:
         own = (features or {}).get(query)
@@ -219,7 +225,7 @@ def query_feature_values(
 
 
 def write(model: FusionModel, path: str | os.PathLike[str]) -> None:
-    """Write a model as JSON, one field per line; raise ValueError if the file would be invalid."""
+    """Write a fusion model as JSON, one field per line; raise ValueError if it is invalid."""
     content = {
         **format_to_json(FORMAT),
         "parameters": parameters_to_json(model.parameters),
@@ -240,13 +246,13 @@ def write(model: FusionModel, path: str | os.PathLike[str]) -> None:
 
 
 def is_fusion_model(path: str) -> bool:
-    """Whether the first bytes of a file match a fusion model."""
+    """Return whether the first bytes of a file match a fusion model."""
     with open(path, "rb") as file:
         return f'"{FORMAT}"'.encode() in file.read(128)
 
 
 def read(path: str) -> FusionModel:
-    """Read a fusion model from JSON."""
+    """Read a fusion model from a JSON file."""
     with open(path, "rb") as file:
         return _parse(Fields.parsed(path, file.read(), FORMAT, "fusion"))
 

@@ -1,4 +1,7 @@
-"""The parameters of fusion, each declared once; see :mod:`marginrank.models.parameters`."""
+"""Declarations of the parameters of fusion, from which checks and command-line flags derive.
+
+See :mod:`marginrank.models.parameters`.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +23,10 @@ FUSION = "Learning of the weights"
 
 
 def check_normalizers(value: Any) -> list[str]:
-    """Return the names of one or several normalizers; raise ParameterError if one is unknown."""
+    """Return a parameter `normalizer`, one or several names, as a list of names.
+
+    Raise ParameterError if a name is unknown.
+    """
     from marginrank.data.score_normalization import NORMALIZERS
 
     names = value if isinstance(value, (list, tuple)) else [value]
@@ -36,7 +42,7 @@ def _check_fold_count(value: Any) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class FusionDeclaration:
-    """Parameters of fusion; see :class:`~marginrank.FusionRanker`."""
+    """Declared parameters of fusion fits, described in :class:`~marginrank.FusionRanker`."""
 
     normalizer: Any = Parameter(  # noqa: RUF009 (a field)
         accepted_by(check_normalizers),

@@ -1,4 +1,4 @@
-"""Reading and writing of the JSON fields that all model files share."""
+"""Reading and writing of the fields that JSON files of all kinds of models share."""
 
 import json
 import math
@@ -60,7 +60,10 @@ CHECKS: Mapping[str, Callable[[Any], bool]] = {
 
 
 class Fields:
-    """The fields of a JSON object; an error names the missing or wrong field."""
+    """Reader of the fields of a JSON object in a model file, with checks of their types.
+
+    An error names the missing or invalid field.
+    """
 
     def __init__(
         self, path: str, fields: dict[str, Any], error: str = DAMAGED, place: str = ""
@@ -72,7 +75,10 @@ class Fields:
 
     @classmethod
     def parsed(cls, path: str, text: bytes, format: str, kind: str) -> "Fields":
-        """Return the fields of a JSON text; raise ValueError for another format or version."""
+        """Parse the JSON text of a model file.
+
+        Raise ValueError if the text is not JSON or has another format or version.
+        """
         content = parse_object(path, text)
         fields = content if isinstance(content, dict) else {}
         if fields.get("format") != format:
@@ -85,17 +91,17 @@ class Fields:
         return cls(path, fields)
 
     def inside(self, fields: dict[str, Any], place: str = "") -> "Fields":
-        """Return the fields of a nested object; `place` is its location for error messages."""
+        """Return a reader of a nested JSON object; `place` is its location for error messages."""
         return Fields(self.path, fields, self._error, place)
 
     def damaged(self, what: str) -> ValueError:
-        """Return a ValueError that says `what` is wrong with the file."""
+        """Return a ValueError that says what is wrong with the model file."""
         return ValueError(self._error.format(path=self.path, what=what + self._place))
 
     def get(self, name: str, kind: str, *, optional: bool = False) -> Any:
-        """Return a field's value; raise ValueError unless it is of a kind in :data:`CHECKS`.
+        """Return the value of a field; raise ValueError if it has the wrong type.
 
-        If `optional`, a missing field is None.
+        `kind` is a type named in :data:`CHECKS`. If `optional`, a missing field is None.
         """
         value = self._fields.get(name)
         if optional and value is None:
@@ -105,26 +111,29 @@ class Fields:
         return value
 
     def list_of(self, n: int, name: str, kind: str, *, optional: bool = False) -> Any:
-        """Return a field that is a list; raise ValueError unless it has n entries."""
+        """Return the value of a field that is a list; raise ValueError unless it has n entries."""
         values = self.get(name, kind, optional=optional)
         if values is not None and len(values) != n:
             raise self.damaged(f"{name!r} has {len(values)} entries, not {n}")
         return values
 
     def names(self, n_features: int) -> list[str] | None:
-        """Return the names of the features."""
+        """Return the names of the features in the model file, or None."""
         names: list[str] | None = self.list_of(
             n_features, "feature_names", "a list of strings", optional=True
         )
         return names
 
     def scale(self, n_features: int) -> Floats | None:
-        """Return the divisors of the features."""
+        """Return the divisors of the features in the model file, or None."""
         scale = self.list_of(n_features, "scale", "a list of positive numbers", optional=True)
         return None if scale is None else np.array(scale, dtype=np.float64)
 
     def parameters(self, estimator: str, more: Iterable[str] = ()) -> dict[str, Any]:
-        """Return validated parameters of an estimator; the caller checks the names in `more`."""
+        """Return the validated parameters of the estimator in the model file.
+
+        Parameters named in `more` are not validated; the caller checks them.
+        """
         stored = self.get("parameters", "an object")
         parameters = {name: self._parameter(name, value) for name, value in stored.items()}
         signs = parameters.get("monotonic_cst")
@@ -144,7 +153,7 @@ class Fields:
         return LostFunction(name, value["function"])
 
     def report(self, kind: HistoryLine = Iteration) -> FitReport | None:
-        """Return the report of the fit; `kind` is the class of its history's entries."""
+        """Return the fit report in the file, or None; `kind` is the class of history entries."""
         history = self._history(kind)
         training = self.get("training", "an object", optional=True)
         if training is None:
@@ -177,7 +186,7 @@ class Fields:
 
 
 def parse_object(path: str, text: bytes) -> Any:
-    """Return the parsed JSON; raise ValueError if it is invalid or a key appears twice."""
+    """Parse the JSON text of a model file; raise ValueError if invalid or a key appears twice."""
     try:
         return json.loads(text, object_pairs_hook=_without_repeats)
     except KeyError as error:
@@ -196,12 +205,12 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def format_to_json(format: str) -> dict[str, Any]:
-    """Return the first fields of every model file: format, version and writer."""
+    """Return the first fields of every JSON model file: format, version and writer."""
     return {"format": format, "version": VERSION, "written_by": f"marginrank {__version__}"}
 
 
 def training_to_json(report: FitReport | None) -> dict[str, Any] | None:
-    """Return the report of a fit, without its history, as a JSON object."""
+    """Convert a fit report, without its history, to a JSON object."""
     if report is None:
         return None
     content = {
@@ -218,7 +227,7 @@ def training_to_json(report: FitReport | None) -> dict[str, Any] | None:
 def history_to_json(
     report: FitReport | None, kind: HistoryLine = Iteration
 ) -> dict[str, Any] | None:
-    """Return the history of a fit as a JSON table; `kind` is the class of its entries."""
+    """Convert the history of a fit to a JSON table; `kind` is the class of its entries."""
     if report is None or report.history is None:
         return None
     rows = [[encode(value) for value in line] for line in report.history]
@@ -226,7 +235,7 @@ def history_to_json(
 
 
 def parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert parameters to JSON; a function becomes its name, a random generator None."""
+    """Convert parameters of an estimator to JSON; functions become names, generators None."""
     return {name: _encode_parameter(name, value) for name, value in parameters.items()}
 
 
@@ -248,7 +257,7 @@ def _encode_parameter(name: str, value: Any) -> Any:
 
 
 def encode(value: Any) -> Any:
-    """Return a value for JSON: lists for arrays, strings for numbers that are not finite."""
+    """Convert a value to JSON: arrays to lists, numbers that are not finite to strings."""
     if isinstance(value, (list, tuple)):
         return [encode(entry) for entry in value]
     if isinstance(value, float) and not math.isfinite(value):

@@ -30,7 +30,10 @@ COUNTS = ("n_iter", "n_pairs", "t")
 
 
 def write(model: LinearModel | AdditiveModel, path: str | os.PathLike[str]) -> None:
-    """Write a model as JSON, one field per line; raise ValueError if the file would be invalid."""
+    """Write a linear or additive model as JSON, one field per line.
+
+    Raise ValueError if the file would be invalid.
+    """
     if isinstance(model, AdditiveModel):
         content = _additive_to_json(model)
         _read_additive(Fields("", content, NOT_SAVED))
@@ -43,19 +46,19 @@ def write(model: LinearModel | AdditiveModel, path: str | os.PathLike[str]) -> N
 
 
 def read(path: str) -> LinearModel:
-    """Read a linear model."""
+    """Read a linear model from a JSON file."""
     with open(path, "rb") as file:
         return _read_linear(Fields.parsed(path, file.read(), FORMAT, "linear"))
 
 
 def read_additive(path: str) -> AdditiveModel:
-    """Read an additive model."""
+    """Read an additive model from a JSON file."""
     with open(path, "rb") as file:
         return _read_additive(Fields.parsed(path, file.read(), ADDITIVE_FORMAT, "additive"))
 
 
 def is_additive_model(path: str) -> bool:
-    """Whether the first bytes of a file match an additive model."""
+    """Return whether the first bytes of a file match an additive model."""
     with open(path, "rb") as file:
         return f'"{ADDITIVE_FORMAT}"'.encode() in file.read(128)
 

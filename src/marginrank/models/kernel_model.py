@@ -1,4 +1,4 @@
-"""Kernel models as plain data, and their files: NumPy's .npz, see ``docs/reference/formats.md``."""
+"""Kernel models as plain data, and their .npz files (``docs/reference/formats.md``)."""
 
 from __future__ import annotations
 
@@ -52,14 +52,18 @@ UNREADABLE = (
 
 @dataclass(frozen=True)
 class KernelModel:
-    """The landmarks of a kernel ranker, their weights and how they were fitted.
+    """A fitted kernel model as plain data: landmarks, their weights, parameters and fit report.
 
     Attributes
     ----------
     parameters : dict
         The parameters of the estimator.
-    dual_coef, landmark_rows, landmarks
-        See :class:`~marginrank.KernelRankSVM`.
+    dual_coef : ndarray of shape (n_landmarks,)
+        Weights β of the landmarks z_i, training documents: a score is Σ_i β_i k(x, z_i).
+    landmark_rows : ndarray of int64, shape (n_landmarks,)
+        Rows of the landmarks in the training data.
+    landmarks : ndarray or CSR of shape (n_landmarks, n_features), or None
+        The unscaled landmarks; None if the kernel is precomputed.
     n_features : int
         Number of features.
     feature_names : list of str or None
@@ -85,11 +89,11 @@ class KernelModel:
         return f"KernelModel({self.dual_coef.size} landmarks, {self.n_features} features)"
 
     def kernel(self) -> Kernel:
-        """Return the kernel."""
+        """Return the kernel function of the model, with its parameters."""
         return _kernel_of(self.parameters)
 
     def scores(self, X: Any) -> Floats:
-        """Return the score of each document; bitwise the result of the estimator's ``predict``."""
+        """Return the score of each document, bitwise equal to ``predict`` of the estimator."""
         X = check_features(X)
         require_features(X, self.n_features)
         threads = effective_threads(self.parameters.get("n_jobs"))
@@ -97,10 +101,10 @@ class KernelModel:
         return self.compared().product(X, self.dual_coef, threads)
 
     def explain(self, preferred: Any, other: Any) -> list[Reason]:
-        """Return the contribution of each feature to the difference of two scores, largest first.
+        """Return the contribution of each feature to the difference of two documents' scores.
 
-        Only the kernels "linear" and "precomputed" (where a feature is the kernel with a training
-        document) have such contributions.
+        The largest contribution is first. Only the kernels "linear" and "precomputed" have such
+        contributions; with the latter, a feature is the kernel with a training document.
         """
         X = check_rows(preferred, other, self.n_features, self.feature_names, missing=False)
         weights = self.weights()
@@ -113,7 +117,7 @@ class KernelModel:
         return reasons_by_feature(X, ((first - second) * weights).tolist(), self.feature_names)
 
     def weights(self) -> Floats | None:
-        """Return the weight of each feature, or None if the kernel has no such weights."""
+        """Return one weight per feature; None if the kernel is neither linear nor precomputed."""
         function = self.parameters["kernel"]
         if function == "precomputed":
             weights = np.zeros(self.n_features)
@@ -125,7 +129,7 @@ class KernelModel:
         return weights if self.scale is None else weights / self.scale**2
 
     def compared(self) -> Landmarks:
-        """Return the landmarks as an object that evaluates the kernel."""
+        """Return the landmarks of the model, as an object that computes kernel values with them."""
         from marginrank.models.kernels import Landmarks  # late: it imports scikit-learn
 
         return Landmarks(self.kernel(), self.landmark_rows, self.landmarks, self.scale)
@@ -139,7 +143,10 @@ def _kernel_of(parameters: dict[str, Any]) -> Kernel:
 
 
 def write(model: KernelModel, path: str | os.PathLike[str]) -> None:
-    """Write a model; raise TypeError for a callable kernel, ValueError if it is invalid."""
+    """Write a kernel model to an .npz file.
+
+    Raise TypeError if the kernel is a Python function, and ValueError if the model is invalid.
+    """
     if not isinstance(model.parameters["kernel"], str):
         raise TypeError(
             "a callable kernel cannot be saved; use the name of a kernel, or kernel='precomputed'."
@@ -168,7 +175,7 @@ def write(model: KernelModel, path: str | os.PathLike[str]) -> None:
 
 
 def is_kernel_model(path: str) -> bool:
-    """Whether a file is a kernel model."""
+    """Return whether a file is an .npz file with a kernel model."""
     try:
         with zipfile.ZipFile(path) as archive:
             return f"{HEADER}.npy" in archive.namelist()

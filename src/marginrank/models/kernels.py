@@ -1,4 +1,4 @@
-"""Kernels, computed by scikit-learn, and weighted sums of kernel values over landmarks."""
+"""Kernel functions, computed by scikit-learn, and sums of kernel values over landmarks."""
 
 import math
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from marginrank._utils.parameters import check_choice, check_number
 from marginrank._utils.threads import cached_property, serial_blas
 from marginrank._utils.types import Floats, Integers
 
-BLOCK_BYTES = 2**24  # memory of kernel values per thread
+BLOCK_BYTES = 2**24  # memory of the kernel values that a thread computes at a time
 PRECOMPUTED = "precomputed"
 AUTO = "auto"
 AUTO_GAMMA = 0.1  # gamma="auto" of "rbf" is this number divided by the number of features
@@ -23,7 +23,7 @@ AUTO_GAMMA = 0.1  # gamma="auto" of "rbf" is this number divided by the number o
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel function and its parameters; see :class:`~marginrank.KernelRankSVM`."""
+    """A kernel function with its parameters, as described in :class:`~marginrank.KernelRankSVM`."""
 
     function: str | Callable[[Any, Any], Any]
     gamma: float | str | None = None
@@ -31,7 +31,7 @@ class Kernel:
     coef0: float = 1
 
     def check(self) -> None:
-        """Raise ParameterError if a parameter is invalid."""
+        """Raise ParameterError if a parameter of the kernel is invalid."""
         if not callable(self.function):
             check_choice("kernel", self.function, [*sorted(PAIRWISE_KERNEL_FUNCTIONS), PRECOMPUTED])
         if self.gamma is not None and self.gamma != AUTO:
@@ -40,7 +40,7 @@ class Kernel:
         check_number("coef0", self.coef0, above=-math.inf)
 
     def with_gamma(self, n_features: int) -> "Kernel":
-        """Return the kernel with gamma="auto" replaced by its value."""
+        """Return the kernel with gamma="auto" replaced by its value for `n_features` features."""
         if self.gamma != AUTO:
             return self
         return replace(self, gamma=AUTO_GAMMA / n_features if self.function == "rbf" else None)
@@ -64,7 +64,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Landmarks:
-    """The training documents z in a model's score Σ weight · k(x, z), and their kernel k."""
+    """The training documents z_i that define a kernel model's score, Σ_i β_i k(x, z_i)."""
 
     kernel: Kernel
     rows: Integers  # row numbers of the landmarks in the training data
@@ -73,7 +73,7 @@ class Landmarks:
 
     @cached_property
     def center(self) -> Floats | None:
-        """The mean of the documents, subtracted before the kernel is evaluated, or None."""
+        """Mean of the landmarks, subtracted from documents before kernels are computed, or None."""
         # The squared distances of "rbf" are differences of squared norms, in which large offsets
         # would cancel all digits. A common offset does not change any distance.
         if self.kernel.function != "rbf" or sp.issparse(self.documents):
@@ -83,7 +83,7 @@ class Landmarks:
 
     @cached_property
     def seen(self) -> Any:
-        """The landmark documents, centered and divided by the scale: arguments of the kernel."""
+        """The landmarks as arguments of the kernel: centered, and divided by the scale."""
         return self._as_seen(self.documents)
 
     def _as_seen(self, X: Any) -> Any:
@@ -99,7 +99,7 @@ class Landmarks:
         return divided
 
     def values(self, X: Any) -> NDArray[Any]:
-        """Return the kernel matrix: one row per row of X, one column per landmark."""
+        """Return the kernel matrix: one row per document in X, one column per landmark."""
         if self.documents is None:
             columns = X[:, self.rows]
             values: NDArray[Any] = columns.toarray() if sp.issparse(columns) else columns
@@ -116,9 +116,9 @@ class Landmarks:
     def product(
         self, X: Any, B: Floats, threads: int, dtype: DTypeLike = np.float64
     ) -> NDArray[Any]:
-        """Return K B, with the kernel matrix K of X and the landmarks, computed in row blocks.
+        """Return K B, with the kernel matrix K of documents X and the landmarks.
 
-        The blocks do not depend on the number of threads, so neither does the result.
+        It is computed in blocks of rows, which do not depend on the number of threads.
         """
         out = np.empty((X.shape[0], *B.shape[1:]), dtype)
         step = max(1, BLOCK_BYTES // (8 * self.rows.size))
@@ -139,5 +139,5 @@ class Landmarks:
 
 
 def as_float64(X: Any) -> Any:
-    """Return X in double precision, without a copy if it is already."""
+    """Return X as float64, without a copy if it has this type already."""
     return X.astype(np.float64, copy=False)

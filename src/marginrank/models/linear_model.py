@@ -1,4 +1,4 @@
-"""Linear models as plain data, for fits, files and services."""
+"""Linear models as plain data, which fits return and files store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from marginrank.models.fit_report import FitReport
 
 @dataclass(frozen=True)
 class LostFunction:
-    """Placeholder for a callable parameter of a saved model; a call raises ValueError."""
+    """Placeholder for a parameter that was a Python function when the model was saved.
+
+    A call raises ValueError, because files store only the name of a function.
+    """
 
     parameter: str
     name: str
@@ -31,7 +34,7 @@ class LostFunction:
 
 @dataclass(frozen=True)
 class LinearModel:
-    """The weights of a linear ranker and how they were fitted.
+    """A fitted linear model as plain data: weights, parameters and fit report.
 
     Attributes
     ----------
@@ -49,7 +52,7 @@ class LinearModel:
         Progress of a :class:`~marginrank.SGDRankSVM` over fits and partial fits: passes "n_iter",
         pairs "n_pairs" and steps "t".
     scale : ndarray of shape (n_features,), or None
-        Divisors of the features during the fit; `coef` applies to features that are not divided.
+        Divisors of the features during the fit. `coef` applies to the original features.
     """
 
     coef: Floats
@@ -66,11 +69,11 @@ class LinearModel:
 
     @property
     def n_features(self) -> int:
-        """Number of features."""
+        """Number of features of the model."""
         return self.coef.size
 
     def scores(self, X: Any) -> Floats:
-        """Return the score of each document."""
+        """Return the score of each document, the weighted sum of its features."""
         X = check_features(X)
         require_features(X, self.n_features)
         matrix, threads = as_matrix(X), effective_threads(self.parameters.get("n_jobs"))
@@ -80,9 +83,9 @@ class LinearModel:
         return scores
 
     def explain(self, preferred: Any, other: Any) -> list[Reason]:
-        """Return the contribution of each feature to the difference of two scores, largest first.
+        """Return the contribution of each feature to the difference of two documents' scores.
 
-        The contributions sum to the difference, up to rounding.
+        The largest contribution is first. The contributions sum to the difference, up to rounding.
         """
         X = check_rows(preferred, other, self.n_features, self.feature_names, missing=False)
         differences = X[0].astype(np.float64) * self.coef - X[1].astype(np.float64) * self.coef
@@ -90,7 +93,7 @@ class LinearModel:
 
 
 def check_weights(model: LinearModel) -> None:
-    """Raise ValueError unless the weights are a vector of finite numbers."""
+    """Raise ValueError unless the weights of a model are a vector of finite numbers."""
     if model.coef.ndim != 1 or model.coef.size == 0:
         raise ValueError(f"coef_ has shape {model.coef.shape} and must be a vector of weights.")
     if not np.isfinite(model.coef).all():

@@ -1,6 +1,6 @@
-"""The parameters of the learners, each declared once.
+"""Declarations of the parameters of all estimators and commands, each in one place.
 
-Checks, flags of the command line and model files derive from the fields below, see
+Checks, command-line flags and model files derive from the fields below, see
 :mod:`marginrank._utils.parameters`. Names of losses, solvers and metrics, which users can extend,
 are checked by the fits. For a fast ``--help``, NumPy is not imported before a value is checked, and
 dataclasses are built without methods that are not used.
@@ -52,7 +52,7 @@ LARGEST_SEED = 2**32 - 1  # NumPy's limit
 
 
 def ndcg_cutoff(objective: Any) -> int | None:
-    """Return the k of "ndcg@k", or None for "pairs"; raise ParameterError for other values."""
+    """Return the k of an `objective` "ndcg@k", or None for "pairs"; raise an error for others."""
     text = objective if isinstance(objective, str) else ""
     match = re.fullmatch(r"ndcg@([1-9][0-9]*)", text, re.IGNORECASE)
     if match is None and text != "pairs":
@@ -63,14 +63,14 @@ def ndcg_cutoff(objective: Any) -> int | None:
 
 
 class PairSelection(NamedTuple):
-    """The pairs of a query: of levels, or of labels, that differ by at most `width`."""
+    """Pairs to train on: labels, or ranks of distinct labels in a query, differ by ≤ `width`."""
 
     width: int | None  # None for all pairs
     by_label: bool = False
 
 
 def selected_pairs(selection: Any) -> PairSelection:
-    """Return the pairs that `pair_selection` names; raise ParameterError for other values."""
+    """Parse the parameter `pair_selection`, such as "within:2"; raise ParameterError if unknown."""
     if selection == "all":
         return PairSelection(None)
     if selection == "adjacent":
@@ -86,14 +86,14 @@ def selected_pairs(selection: Any) -> PairSelection:
 
 
 def check_pair_cost(cost: Any) -> None:
-    """Raise ParameterError for an unknown pair cost; fits check matrices against the labels."""
+    """Raise ParameterError if `pair_cost` is an unknown name; fits check other values."""
     if isinstance(cost, str) and cost not in PAIR_COSTS:
         takes = "None, {names}, a matrix or a callable of two labels"
         raise _must_be("pair_cost", cost, takes, PAIR_COSTS)
 
 
 def check_margin(margin: Any) -> None:
-    """Raise ParameterError for an unknown name or a number; the labels check matrices."""
+    """Raise ParameterError if `margin` is a number or an unknown name; fits check a matrix."""
     is_matrix = hasattr(margin, "__len__") and not isinstance(margin, str)
     if not (callable(margin) or is_matrix or (isinstance(margin, str) and margin in MARGINS)):
         takes = "{names}, a matrix, or a callable of labels or of two labels"
@@ -101,7 +101,7 @@ def check_margin(margin: Any) -> None:
 
 
 def takes_two_labels(margin: Any) -> bool:
-    """Whether the argument `margin` is a matrix, or a callable of two labels."""
+    """Return whether the parameter `margin` is a matrix, or a function of two labels."""
     if isinstance(margin, str):
         return False
     if not callable(margin):
@@ -123,7 +123,7 @@ def _must_be(name: str, value: Any, takes: str, choices: Iterable[str]) -> Param
 
 
 def no_scale(scale: Any) -> bool:
-    """Whether features are not scaled."""
+    """Return whether the parameter `scale` means that features are not scaled."""
     return scale is None or (isinstance(scale, str) and scale == NO_SCALE)
 
 
@@ -136,7 +136,7 @@ def check_scale(scale: Any) -> None:
 
 
 def check_scale_values(scale: Any, n_features: int | None = None) -> "Floats":
-    """Return scales as a vector; raise ParameterError unless they are positive, one per feature."""
+    """Return feature scales as a vector; raise ParameterError unless positive, one per feature."""
     import numpy as np
 
     try:
@@ -270,7 +270,7 @@ N_JOBS = Parameter(
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class DeviceDeclaration:
-    """Device of a fit; see :class:`~marginrank.RankSVM`."""
+    """Declared parameter `device`, described in :class:`~marginrank.RankSVM`."""
 
     device: str | None = Parameter(
         or_none(accepted_by(check_device)),
@@ -283,7 +283,7 @@ class DeviceDeclaration:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class LinearDeclaration:
-    """Parameters of a linear RankSVM; see :class:`~marginrank.RankSVM`."""
+    """Declared parameters of linear fits, described in :class:`~marginrank.RankSVM`."""
 
     C: float = LOSS_WEIGHT.field(1.0)
     lam: float | None = Parameter(
@@ -312,7 +312,7 @@ class LinearDeclaration:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class AdditiveDeclaration(LinearDeclaration):
-    """Parameters of an additive RankSVM; see :class:`~marginrank.AdditiveRankSVM`."""
+    """Declared parameters of additive fits, described in :class:`~marginrank.AdditiveRankSVM`."""
 
     C: float = LOSS_WEIGHT.field(10.0)
     normalization: str = NORMALIZATION.field("query")
@@ -357,7 +357,7 @@ class AdditiveDeclaration(LinearDeclaration):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class SparseDeclaration:
-    """Parameters of a sparse RankSVM; see :class:`~marginrank.SparseRankSVM`."""
+    """Declared parameters of sparse fits, described in :class:`~marginrank.SparseRankSVM`."""
 
     radius: float | None = Parameter(
         or_none(number()),
@@ -417,6 +417,6 @@ ESTIMATOR_ONLY: dict[str, dict[str, Any]] = {
 
 
 def recorded_parameters(estimator: str, parameters: Any) -> dict[str, Any]:
-    """Return all parameters of an estimator by name, with the given values."""
+    """Return all parameters of an estimator by name: the given values, else the defaults."""
     own = {field.name: getattr(parameters, field.name) for field in fields(parameters)}
     return dict(sorted((ESTIMATOR_ONLY[estimator] | own).items()))

@@ -1,7 +1,7 @@
-"""Readers of linear models for Solr and for the LTR plugins of Elasticsearch and OpenSearch.
+"""Readers of linear models in the formats of Solr, Elasticsearch and OpenSearch.
 
-A normalizer turns x into (x - a) / b. It becomes the weight w / b, without the constant - w a / b,
-which does not affect rankings.
+A normalizer turns a feature x into (x - a) / b. It becomes the weight w / b, without the constant -
+w a / b, which does not affect rankings.
 """
 
 import json
@@ -26,7 +26,7 @@ INDEX = re.compile(r"f([1-9]\d{0,8})", re.ASCII)  # default names of features in
 
 
 def engine_of(path: str) -> str | None:
-    """Return the format of a linear model of a search engine: "solr", "elasticsearch" or None."""
+    """Return the format of a search engine's linear model: "solr", "elasticsearch" or None."""
     with open(path, "rb") as file:
         text = file.read()
     if FORMAT.encode() in text[:64]:
@@ -50,7 +50,7 @@ def _plugin_model(content: Any) -> dict[str, Any] | None:
 
 
 def read_solr(path: str) -> LinearModel:
-    """Read the weights of a model of Solr."""
+    """Read the weights of a linear model of Solr's learning to rank from JSON."""
     with open(path, "rb") as file:
         model = parse_object(path, file.read())
     if not isinstance(model, dict) or model.get("class") != SOLR_CLASS:
@@ -77,7 +77,7 @@ def read_solr(path: str) -> LinearModel:
 
 
 def read_plugin(path: str) -> LinearModel:
-    """Read the weights of a model of an LTR plugin."""
+    """Read the weights of a linear model of the Elasticsearch and OpenSearch LTR plugins."""
     with open(path, "rb") as file:
         model = _plugin_model(parse_object(path, file.read()))
     if model is None:

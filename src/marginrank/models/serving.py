@@ -1,4 +1,4 @@
-"""Scoring with a linear model in a service: one query at a time, without scikit-learn."""
+"""LinearScorer: fast scoring with a linear model in a service, without scikit-learn."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLAIN = {np.ndarray, list, tuple, float, int, np.float64, np.float32, np.int64}
 
 
 class RankedDocuments(NamedTuple):
-    """Documents of a query in descending order of score.
+    """Ranked documents of a query: their positions in the input, and their scores.
 
     Attributes
     ----------
@@ -85,13 +85,13 @@ class LinearScorer:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a linear model file of any format, see :func:`marginrank.load_model`."""
+        """Create a scorer from a file with a linear model, see :func:`marginrank.load_model`."""
         from marginrank.models.formats import read_model  # only needed for files
 
         return cls(read_model(path))
 
     def scores(self, features: Any) -> Floats:
-        """Return the scores of documents, of one query or of several.
+        """Return the scores of documents, which may belong to one query or to several.
 
         Parameters
         ----------
@@ -127,7 +127,7 @@ class LinearScorer:
         return scores
 
     def rank_one(self, features: Any) -> RankedDocuments:
-        """Return all documents of a query in descending order of score.
+        """Rank the documents of one query by descending score.
 
         Parameters
         ----------
@@ -144,7 +144,7 @@ class LinearScorer:
         return RankedDocuments(order, scores[order])
 
     def top_k(self, features: Any, k: int) -> RankedDocuments:
-        """Return the best documents of a query, without sorting the others.
+        """Return the k best documents of one query, without sorting the others.
 
         Parameters
         ----------
@@ -156,7 +156,7 @@ class LinearScorer:
         Returns
         -------
         RankedDocuments
-            The first k of :meth:`rank_one`, also if scores are equal.
+            The first k documents of the result of :meth:`rank_one`, also if scores are equal.
         """
         check_integer("k", k, at_least=1)
         scores = self.scores(features)
@@ -291,7 +291,7 @@ def _holds_numbers(kind: Any) -> bool:
 
 
 def vectors_of(array: Any) -> NDArray[Any]:
-    """Return an Arrow array of equal-length lists as a matrix, without a copy."""
+    """Convert a pyarrow array of equal-length lists to a matrix, without a copy."""
     width = getattr(array.type, "list_size", None)
     if width is None:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Checks of the parameters in model files."""
+"""Checks of estimator parameters that are read from model files."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -27,8 +27,8 @@ DECLARATIONS: dict[str, tuple[type, ...]] = {
 def check_stored(estimator: str, parameters: dict[str, Any], more: Iterable[str] = ()) -> None:
     """Raise ValueError if a parameter of a model file is unknown or has an invalid value.
 
-    `more` are names of parameters that the caller checks. Losses, solvers and metrics are checked
-    by fits.
+    `more` are names of parameters that the caller checks. Names of losses, solvers and metrics are
+    checked when the model is fitted again.
     """
     known = {
         name: parameter

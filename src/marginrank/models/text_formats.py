@@ -1,4 +1,4 @@
-"""Text formats of linear models: LIBLINEAR-ranksvm, SVM^rank and SVM-light, and RankLib."""
+"""Text files of linear models in the formats of LIBLINEAR, SVM^rank, SVM-light and RankLib."""
 
 import math
 import os
@@ -39,7 +39,10 @@ RANKLIB_FIRST_LINE = "## Coordinate Ascent"
 
 
 class ModelLines:
-    """The lines of a model file; errors name the line that was read last."""
+    """Reader of the lines of a text file with a model.
+
+    Errors name the file and the line that was read last.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -49,30 +52,30 @@ class ModelLines:
         self._lines = text.rstrip().split("\n")
 
     def next(self, expected: str) -> str:
-        """Return the next line; raise ValueError if the file has ended."""
+        """Return the next line of the file; raise ValueError at its end."""
         self.number += 1
         if self.number > len(self._lines):
             self.fail(f"the file ends before {expected}")
         return self._lines[self.number - 1].strip()
 
     def end(self, last: str) -> None:
-        """Raise ValueError if there are more lines."""
+        """Raise ValueError if the file has more lines."""
         if self.number < len(self._lines):
             self.fail(f"{shorten(self.next(''))} comes after {last}")
 
     def fail(self, message: str) -> NoReturn:
-        """Raise ValueError with the name of the file and the number of the line."""
+        """Raise ValueError with a message, the name of the file and the number of the line."""
         raise ValueError(f"{self.path}:{self.number}: {message}.")
 
     def number_of(self, text: str, name: str) -> float:
-        """Parse a finite float; raise ValueError with the field `name` if that fails."""
+        """Parse a finite float; raise ValueError with the name of the field if it is invalid."""
         value = float(text) if NUMBER.fullmatch(text) else math.nan
         if not math.isfinite(value):
             self.fail(f"{name} is {shorten(text)} and must be a finite number")
         return value
 
     def integer_of(self, text: str, name: str, at_least: int, at_most: int | None = None) -> int:
-        """Parse an integer; raise ValueError if it is out of bounds."""
+        """Parse an integer; raise ValueError if it is invalid or out of bounds."""
         value = int(text) if INTEGER.fullmatch(text) else None
         if value is None or value < at_least:
             self.fail(f"{name} is {shorten(text)} and must be an integer of at least {at_least}")
@@ -81,7 +84,7 @@ class ModelLines:
         return value
 
     def model_of(self, weights: dict[int, float], n_features: int) -> LinearModel:
-        """Return a linear model, given weights by feature index (from 1)."""
+        """Return a linear model with the given weights by feature index, from 1."""
         require_memory(
             8 * n_features,
             f"{self.path}: the highest feature index is {n_features}, and a vector of weights",
@@ -93,7 +96,7 @@ class ModelLines:
 
 
 def shorten(text: str) -> str:
-    """Quote a text, truncated to 40 characters."""
+    """Return a text in quotes, truncated to 40 characters, for messages."""
     return repr(text if len(text) <= 40 else text[:40] + "…")
 
 
@@ -103,7 +106,7 @@ def _format_weight(value: float) -> str:
 
 
 def write_liblinear(model: LinearModel, path: str | os.PathLike[str]) -> None:
-    """Write the weights for LIBLINEAR-ranksvm's ``predict``."""
+    """Write a linear model to a file that LIBLINEAR-ranksvm's ``predict`` reads."""
     n = model.coef.size
     header = f"solver_type {LIBLINEAR_SOLVER}\nnr_class 2\nnr_feature {n}\nbias -1\nw\n"
     weights = "".join(f"{_format_weight(value)} \n" for value in model.coef.tolist())
@@ -112,7 +115,7 @@ def write_liblinear(model: LinearModel, path: str | os.PathLike[str]) -> None:
 
 
 def read_liblinear(path: str) -> LinearModel:
-    """Read the weights of a model of LIBLINEAR-ranksvm."""
+    """Read the weights of a linear model of LIBLINEAR-ranksvm."""
     lines = ModelLines(path)
     n = _read_liblinear_header(lines)
     coef: Floats = np.array(
@@ -148,7 +151,10 @@ def _read_liblinear_header(lines: ModelLines) -> int:
 
 
 def write_svmrank(model: LinearModel, path: str | os.PathLike[str]) -> None:
-    """Write the weights as one support vector for ``svm_rank_classify``."""
+    """Write a linear model to a file that ``svm_rank_classify`` reads.
+
+    The weights are stored as one support vector.
+    """
     weights = [
         f"{k}:{_format_weight(value)} " for k, value in enumerate(model.coef.tolist(), 1) if value
     ]
@@ -158,7 +164,11 @@ def write_svmrank(model: LinearModel, path: str | os.PathLike[str]) -> None:
 
 
 def read_svmrank(path: str) -> LinearModel:
-    """Read w = Σ alpha · x, without the threshold, which does not affect rankings."""
+    """Read the weights of a linear model of SVM^rank or SVM-light, w = Σ alpha · x.
+
+    The sum is over support vectors x. The threshold is ignored, because it does not affect
+    rankings.
+    """
     lines = ModelLines(path)
     n_features, n_vectors = _read_svmrank_header(lines)
     weights: dict[
@@ -221,7 +231,10 @@ def _pair(lines: ModelLines, field: str, form: str) -> tuple[int, str]:
 
 
 def read_ranklib(path: str) -> LinearModel:
-    """Read a Coordinate Ascent model; the highest index is the number of features."""
+    """Read the weights of a Coordinate Ascent model of RankLib.
+
+    The highest feature index is the number of features.
+    """
     lines = ModelLines(path)
     if lines.next(f"'{RANKLIB_FIRST_LINE}'") != RANKLIB_FIRST_LINE:
         lines.fail(
