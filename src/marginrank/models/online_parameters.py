@@ -22,7 +22,7 @@ METHODS = ("query", "pair")
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class OnlineDeclaration:
-    """Parameters of online learning; see :class:`~marginrank.SGDRankSVM`."""
+    """Declared parameters of online learning, described in :class:`~marginrank.SGDRankSVM`."""
 
     C: float = LOSS_WEIGHT.field(1.0)
     loss: str = LOSS.field("squared_hinge")
