@@ -1,7 +1,8 @@
-"""The command ``marginrank``.
+"""The command-line program ``marginrank``.
 
-``flags/`` declares the flags of the commands, and is all that ``--help`` imports; ``commands/`` has
-one module per command, which is imported when the command runs; ``support/`` is shared by them.
+``flags/`` declares the flags of all commands, and is all that ``--help`` imports. ``commands/`` has
+one module per command, which is imported when the command runs. ``support/`` has functions that
+several commands share.
 """
 
 import sys
@@ -12,7 +13,7 @@ from marginrank.cli.support import streams as _streams
 
 
 def main(words: list[str] | None = None) -> None:
-    """Run the command line and exit; `words` are the arguments of the process by default."""
+    """Run the command line and exit; `words` are the arguments, by default ``sys.argv[1:]``."""
     _streams.prepare()
     try:
         require("typer", "cli")
@@ -22,10 +23,10 @@ def main(words: list[str] | None = None) -> None:
         app(words, prog_name="marginrank")
     except ImportError as error:
         sys.exit(_complain(str(error)))
-    except OSError as error:  # a failure to write the help
+    except OSError as error:  # the help could not be written
         _streams.silence_stdout()
         sys.exit(_complain(f"standard output: {error.strerror or error}"))
-    except KeyboardInterrupt:  # before a command could start
+    except KeyboardInterrupt:  # interrupted before a command could start
         sys.exit(130)
 
 

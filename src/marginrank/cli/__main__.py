@@ -1,4 +1,4 @@
-"""Run the command line: ``python -m marginrank.cli``."""
+"""Entry point of ``python -m marginrank.cli``: run the command line."""
 
 from marginrank.cli import main
 

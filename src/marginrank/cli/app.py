@@ -1,4 +1,4 @@
-"""The typer application: commands, their help, and the modules that run them."""
+"""The typer application: the list of commands, the layout of their help, and how they are run."""
 
 from functools import cache
 from importlib import import_module
@@ -69,7 +69,7 @@ PLAIN: Any = {"add_completion": False, "pretty_exceptions_enable": False, "rich_
 
 
 class Command(TyperCommand):
-    """A command whose help lists the most used flags and examples first, then all other flags."""
+    """A typer command whose help lists the most used flags and an example before other flags."""
 
     first: tuple[str, ...] = ()
     example = ""
@@ -85,7 +85,7 @@ class Command(TyperCommand):
         return [*pieces, "[FLAGS]"] if len(named) > 1 else pieces  # --help alone is not worth it
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments, most used flags, examples and one section per heading."""
+        """Write the help: arguments, most used flags, examples, and a section for each heading."""
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], FIRST: [], EXAMPLES: []}
         parameters = {str(p.name): p for p in self.get_params(ctx)}
         for name in dict.fromkeys((*self.first, *parameters)):
@@ -112,7 +112,10 @@ class Command(TyperCommand):
 
 
 class TrainingCommand(Command):
-    """A command that trains; an unknown flag raises an error that names the command with it."""
+    """A command that trains a model.
+
+    If a flag is unknown, the error message names the training commands that have it.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         own = self.flags()
@@ -129,10 +132,10 @@ class TrainingCommand(Command):
 
 
 class CompatCommand(Command):
-    """The command ``compat``, whose arguments are flags of another program."""
+    """The command ``compat``, which accepts the flags of another program (such as SVM^rank)."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the name of the program; its flags are passed on unchanged."""
+        """Parse only the name of the other program; pass its flags on unchanged."""
         ours = not args or args[0] == "--help"
         return super().parse_args(ctx, args if ours else ["--", *args])
 
@@ -149,7 +152,7 @@ def _example_line(line: str) -> str:
 
 @cache
 def command(name: str) -> Command:
-    """Return a command with its flags."""
+    """Build the typer command with this name, with all its flags."""
     kind = COMMANDS[name]
 
     def run(flags: CommandFlags) -> None:
@@ -169,7 +172,7 @@ def command(name: str) -> Command:
 
 
 class Commands(TyperGroup):
-    """The group of all commands; only the called command builds its flags, to save time."""
+    """The typer group of all commands; only the command that is called is built, to save time."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
         name, _, rest = super().resolve_command(ctx, args)
@@ -179,7 +182,7 @@ class Commands(TyperGroup):
         return list(COMMANDS)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the first sentence of each command's help, in groups."""
+        """Write the list of commands for --help: the first sentence of each, in groups."""
         width = max(map(len, COMMANDS))  # width of the first column in all groups
         for heading, group in GROUPS.items():
             rows = [(f"{n:{width}}", str(k.__doc__).partition("\n")[0]) for n, k in group.items()]

@@ -1,4 +1,4 @@
-"""The command ``marginrank check``."""
+"""The command ``marginrank check``: find defects of data."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -22,7 +22,7 @@ from marginrank.health.finding import SEVERITIES
 
 
 def run(flags: CheckFlags, phases: Phases) -> None:
-    """Print the findings; exit with FOUND if one is as severe as --fail-on."""
+    """Print the defects of data; exit with code 3 if one is at least as severe as --fail-on."""
     files, reading = flags.files, flags.reading
     check_flags(reading.given, files, test=flags.test, needs=[("test_group", "test")])
     check_files([*files, flags.test, reading.group, flags.test_group])

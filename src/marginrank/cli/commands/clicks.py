@@ -1,4 +1,4 @@
-"""The command ``marginrank clicks``."""
+"""The command ``marginrank clicks``: convert a click log to training data."""
 
 import os
 import tempfile
@@ -28,7 +28,7 @@ COLUMNS_ONLY = ("session", "query", "document", "position")
 
 
 def run(flags: ClicksFlags, phases: Phases) -> None:
-    """Write the sessions of a click log as a store."""
+    """Convert the sessions of a click log to a store to train on."""
     out, paths = flags.out, log_paths(flags.log)
     given = flags.reading.given
     for name in COLUMNS_ONLY:
@@ -57,7 +57,10 @@ def run(flags: ClicksFlags, phases: Phases) -> None:
 def _write(
     flags: ClicksFlags, index: FeatureIndex, bad: BadRows, counts: SessionCounts, phases: Phases
 ) -> None:
-    """Write the store; rows of a large log are first written to a temporary folder beside it."""
+    """Write the store, block by block.
+
+    A large log is first divided by session into temporary files beside the store.
+    """
     paths = log_paths(flags.log)
     columns = LogColumns(flags.session, flags.query, flags.document, flags.position, flags.click)
     name, beside = name_of_log(paths), os.path.dirname(os.path.abspath(flags.out))
@@ -82,7 +85,7 @@ def _write(
 
 
 def _sizes(counts: SessionCounts) -> Integers:
-    """Return the number of documents of each session to store."""
+    """Return the number of documents in each session that is stored."""
     return np.array(counts.sizes, dtype=np.int64)
 
 

@@ -1,4 +1,4 @@
-"""The command ``marginrank compare``."""
+"""The command ``marginrank compare``: test whether one ranking is better than another."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -21,7 +21,7 @@ from marginrank.metrics.runs import run_metrics
 
 
 def run(flags: CompareFlags, phases: Phases) -> None:
-    """Compare two rankings of the same data, or two runs."""
+    """Compare two rankings of the same data, or two runs, with paired tests."""
     if any(value is not None for value in (flags.run_a, flags.run_b, flags.qrels)):
         _compare_runs(flags, phases)
         return
@@ -68,7 +68,7 @@ def _compare_runs(flags: CompareFlags, phases: Phases) -> None:
 def _read(
     data: Sequence[str], reading: Reading, phases: Phases, a: "_Side", b: "_Side"
 ) -> tuple[RankingData, RankingData]:
-    """Return the data for both rankings, read once if both use the same features."""
+    """Return the data for ranking a and for ranking b; read files once if features are the same."""
     if b.features is None or b.features == a.features:
         documents = a.read(data, reading, phases)
         return documents, documents
@@ -101,7 +101,10 @@ def _print(result: Mapping[str, Any]) -> None:
 
 
 class _Side:
-    """One of the two rankings: a model, or a file of scores (then `features` is None)."""
+    """One of the two rankings to compare: a model, or a file of scores.
+
+    `features` are the number and the names of the model's features; None for a file of scores.
+    """
 
     def __init__(self, model: str | None, scores: str | None) -> None:
         self.name = model or scores
@@ -109,7 +112,7 @@ class _Side:
         self.features = self._model and (self._model.n_features, self._model.feature_names)
 
     def read(self, files: Sequence[str], reading: Reading, phases: Phases) -> RankingData:
-        """Read the data; if the ranking comes from a model, with its features."""
+        """Read the data; if this ranking is a model, check that they have its features."""
         if self._model is None:
             return open_data(files, reading, phases)
         return _models.open_data_for(self._model, files, reading, phases)

@@ -1,4 +1,4 @@
-"""The command ``marginrank convert``."""
+"""The command ``marginrank convert``: convert data between text, store and table."""
 
 import time
 from collections.abc import Iterator

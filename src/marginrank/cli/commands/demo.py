@@ -1,4 +1,4 @@
-"""The command ``marginrank demo``."""
+"""The command ``marginrank demo``: train models on synthetic data."""
 
 from hashlib import sha256
 from importlib import import_module
@@ -97,11 +97,11 @@ def run(flags: DemoFlags, phases: Phases) -> None:
 
 
 def _make(n_queries: int, random_state: int) -> tuple[RankingData, RankingData]:
-    """Return training and test data of the same size, with labels 0 to 4.
+    """Create synthetic training and test data of the same size, with labels 0 to 4.
 
-    The popularity of a query shifts the features and labels of all its documents, but not their
-    order. Three features have an effect that is not linear: one saturates, one is best in the
-    middle and one is best where it is small.
+    The popularity of a query shifts the features and labels of all its documents, so comparing
+    documents of different queries is misleading. Three features have a nonlinear effect: one
+    saturates, one is best at medium values and one is best at small values.
     """
     X, utility, qid = make_ranking(
         2 * n_queries,
@@ -130,7 +130,7 @@ def _make(n_queries: int, random_state: int) -> tuple[RankingData, RankingData]:
 
 
 def _boosted_scores(train: RankingData, test: RankingData) -> dict[str, Any]:
-    """Return the scores of boosted trees with default settings, if a library is installed."""
+    """Fit boosted trees with LightGBM or XGBoost, if installed; return {library: test scores}."""
     for library, ranker, options in BOOSTERS:
         try:
             module = import_module(library.lower())
@@ -144,7 +144,7 @@ def _boosted_scores(train: RankingData, test: RankingData) -> dict[str, Any]:
 
 
 def _ridge_scores(train: RankingData, test: RankingData) -> Any:
-    """Return the scores of a ridge regression on the labels, which ignores queries."""
+    """Fit a ridge regression to the labels, which ignores queries; return its test scores."""
     mean, deviation = train.X.mean(axis=0), train.X.std(axis=0)
     X = (train.X - mean) / deviation
     normal = X.T @ X + RIDGE * np.eye(X.shape[1])
@@ -165,7 +165,7 @@ def _evaluate(data: RankingData, scores: Any) -> dict[str, dict[str, float]]:
 
 
 def _contest(data: RankingData, rankings: dict[str, Any], name: str, other: str) -> dict[str, Any]:
-    """Return the number of queries each of two rankings wins, and a test of the difference."""
+    """Compare two rankings: queries won, tied and lost, and a test of the difference."""
     metric = get_metric(METRICS[0])
     both = rankings[name], rankings[other]
     a, b = (metric(data.y, scores, qid=data.qid, per_query=True) for scores in both)
@@ -184,7 +184,7 @@ def _contest(data: RankingData, rankings: dict[str, Any], name: str, other: str)
 
 
 def _fingerprint(data: RankingData) -> str:
-    """Return a checksum of the data, to compare results between machines."""
+    """Return a checksum of the data, to see whether two machines generated the same."""
     digest = sha256()
     for array in (data.X, data.y, data.qid):
         digest.update(array.tobytes())

@@ -1,4 +1,4 @@
-"""The command ``marginrank evaluate``."""
+"""The command ``marginrank evaluate``: compute metrics of a model, of scores or of a run."""
 
 import csv
 import io
@@ -34,7 +34,7 @@ from marginrank.metrics.runs import DEFAULT_METRICS, run_metrics
 
 
 def run(flags: EvaluateFlags, phases: Phases) -> None:
-    """Evaluate a model or scores on labeled data, or a run with judgments."""
+    """Evaluate a model or scores on labeled data, or a run with relevance judgments."""
     if flags.run is not None or flags.qrels is not None:
         _evaluate_run(flags, phases)
         return

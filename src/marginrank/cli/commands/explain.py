@@ -1,4 +1,4 @@
-"""The command ``marginrank explain``."""
+"""The command ``marginrank explain``: explain why a document ranks above another."""
 
 import math
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ SHOWN_IDS = 5  # most ids in a message
 
 @dataclass(frozen=True)
 class RankedQuery:
-    """The documents of a query in the order of their scores."""
+    """The documents of a query, sorted by descending score."""
 
     id: Any
     rows: Integers  # rows of the data
@@ -34,7 +34,7 @@ class RankedQuery:
 
 
 def run(flags: ExplainFlags, phases: Phases) -> None:
-    """Print the contributions of features to the difference of two scores."""
+    """Print the contributions of features to the difference between two documents' scores."""
     reading = flags.reading
     check_flags(reading.given, flags.data)
     check_plot(flags.plot)
@@ -64,7 +64,7 @@ def run(flags: ExplainFlags, phases: Phases) -> None:
 
 
 def _find_query(data: RankingData, wanted: str | None, source: str) -> int:
-    """Return the index of the query with the given id, or of the only query."""
+    """Return the index of the query with the id `wanted`, or of the only query in the data."""
     ids = [str(one) for one in data.query_ids.tolist()]
     if wanted in ids:
         return ids.index(wanted)
@@ -78,7 +78,7 @@ def _find_query(data: RankingData, wanted: str | None, source: str) -> int:
 
 
 def _ranked(model: _models.Model, data: RankingData, number: int) -> RankedQuery:
-    """Return the documents of a query by descending score; ties are in the order of the rows."""
+    """Score the documents of a query and sort them by descending score, ties by row."""
     documents = np.arange(*data.queries.offsets[[number, number + 1]])
     rows = documents if data.queries.rows is None else data.queries.rows[documents]
     scores = model.scores(data.X[rows])
@@ -89,7 +89,11 @@ def _ranked(model: _models.Model, data: RankingData, number: int) -> RankedQuery
 
 
 def _most_useful_pair(query: RankedQuery) -> list[int]:
-    """Return the ranks (from 0) of the highest misordered pair by labels, else of the top two."""
+    """Return the ranks (from 0) of the two documents to explain by default.
+
+    They are the pair closest to the top that is in the wrong order by the labels, or the top two
+    documents if there is none.
+    """
     if query.rows.size < 2:
         raise ValueError(f"query {query.id} has one document, and an explanation needs two.")
     below = np.maximum.accumulate(query.labels[::-1])[::-1]  # largest label from each rank on
@@ -102,7 +106,7 @@ def _most_useful_pair(query: RankedQuery) -> list[int]:
 
 
 def _find_document(query: RankedQuery, wanted: str) -> int:
-    """Return the rank (from 0) of a document, given by its rank or its comment."""
+    """Return the rank (from 0) of a document, given by its rank (from 1) or its comment."""
     n = query.rows.size
     if wanted.isdecimal() and 1 <= int(wanted) <= n:
         return int(wanted) - 1

@@ -1,4 +1,4 @@
-"""The command ``marginrank export``."""
+"""The command ``marginrank export``: write a model for another system."""
 
 import json
 import math
@@ -77,7 +77,7 @@ def _number(text: str) -> float:
 
 
 def _names(path: str | None) -> Any:
-    """Return feature names from a JSON file: a list, or a mapping from old to new names."""
+    """Read feature names from a JSON file: a list, or an object from old to new names."""
     if path is None:
         return None
     with naming(path), regular_file(path) as file, open(file, "rb") as content:
@@ -134,7 +134,7 @@ def _export_fusion(model: FusionModel, flags: ExportFlags) -> dict[str, Any]:
 
 
 def _verified(scored: EngineRun, scores: Any, offset: float, qid: Any) -> dict[str, Any]:
-    """Return the fields of a Verification; raise CheckFailed if it fails."""
+    """Verify an export: return the result as a dictionary; raise CheckFailed if scores differ."""
     try:
         found = verify(scored, scores + offset, qid)
     except VerificationError as error:

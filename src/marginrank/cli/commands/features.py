@@ -1,4 +1,4 @@
-"""The command ``marginrank features``."""
+"""The command ``marginrank features``: evaluate how well single features rank."""
 
 from collections.abc import Mapping
 from typing import Any

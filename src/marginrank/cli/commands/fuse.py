@@ -1,4 +1,4 @@
-"""The command ``marginrank fuse``."""
+"""The command ``marginrank fuse``: learn the weights of hybrid search."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from marginrank.selection.fusion import LEARNED, FusionEvaluation, select_fusion
 
 
 def run(flags: FuseFlags, phases: Phases) -> None:
-    """Learn the weights of retrieval signals."""
+    """Learn the weights with which the scores of several searches are added (hybrid search)."""
     given = {f.name: getattr(flags.parameters, f.name) for f in fields(flags.parameters)}
     parameters = FusionParameters(**given)
     files = _by_signal(flags.runs)
@@ -54,7 +54,7 @@ def run(flags: FuseFlags, phases: Phases) -> None:
 
 
 def _by_signal(words: Sequence[str]) -> dict[str, str]:
-    """Return the run files by the names of their signals."""
+    """Return a dict from the name of each search to its run file."""
     files: dict[str, str] = {}
     for word in words:
         name, is_named, path = word.partition("=")

@@ -1,4 +1,4 @@
-"""The command ``marginrank inspect``."""
+"""The command ``marginrank inspect``: summarize data or a model."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -61,7 +61,7 @@ def run(flags: InspectFlags, phases: Phases) -> None:
 def _open_model(
     flags: InspectFlags, paths: list[str], phases: Phases
 ) -> tuple[_models.Model, Floats | None]:
-    """Return a model, and the standard errors of its weights if there are training data."""
+    """Read a model; if training data are given too, compute standard errors of its weights."""
     reading, model = flags.reading, _models.load(paths[0])
     if len(paths) == 1:
         for name in KIND_OF_FLAG:
@@ -77,7 +77,7 @@ def _open_model(
 
 
 def describe_data(data: RankingData) -> dict[str, Any]:
-    """Return counts, documents, levels and pairs per query, and the histogram of labels."""
+    """Summarize data: counts, statistics over queries, histogram of labels, constant features."""
     queries, X = data.queries, data.X
     matrix: dict[str, Any] = {"layout": "dense", "dtype": str(X.dtype)}
     if hasattr(X, "nnz"):
@@ -97,7 +97,7 @@ def describe_data(data: RankingData) -> dict[str, Any]:
 
 
 def _describe_constant(data: RankingData) -> dict[str, Any] | None:
-    """Return the number of features that are constant within queries, and the first few names."""
+    """Return how many features are constant within every query, and the names of the first ten."""
     if data.n_features > MANY_FEATURES:
         return None
     inside = QueryScale()
@@ -179,11 +179,11 @@ def _label(one: Mapping[str, Any]) -> str:
 
 
 def _describe_model(model: Any, stderr: Floats | None, top: int) -> dict[str, Any]:
-    """Return the parameters of a model and its largest weights by magnitude.
+    """Summarize a model: its parameters and its largest weights, with standard errors if given.
 
-    Weights are listed with their standard errors, if given. If features were scaled, weights are
-    sorted by weight times scale, which also shows which weights are zero up to rounding. A model
-    without feature weights has its kind, features and scale instead.
+    If features were scaled, weights are sorted by weight × scale; weights for which this is
+    negligible count as zero. A model without feature weights, such as a kernel model, has its kind,
+    number of features and scale instead.
     """
     names = model.feature_names
     if isinstance(model, AdditiveModel):

@@ -1,4 +1,4 @@
-"""The command ``marginrank learning-curve``."""
+"""The command ``marginrank learning-curve``: estimate whether more queries would help."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ NEEDS = (("valid_group", "valid"),)
 
 
 def run(flags: LearningCurveFlags, phases: Phases) -> None:
-    """Train on more and more queries, and score on others."""
+    """Train on more and more queries, and evaluate each model on other queries."""
     files, reading, curve = flags.files, flags.reading, flags.curve
     check_flags(reading.given, files, valid=curve.valid, needs=NEEDS, conflicts=[("C", "lam")])
     metric = find_metric(flags.metric)

@@ -1,4 +1,4 @@
-"""The command ``marginrank predict``."""
+"""The command ``marginrank predict``: score documents with a model."""
 
 from marginrank.cli.flags.commands import PredictFlags
 from marginrank.cli.support import models as _models
@@ -11,7 +11,7 @@ from marginrank.metrics.ranking import ranks
 
 
 def run(flags: PredictFlags, phases: Phases) -> None:
-    """Write one score or rank per line."""
+    """Write the score or rank of each document, one per line."""
     reading, out = flags.reading, flags.out
     check_flags(reading.given, flags.data)
     check_writable(out)

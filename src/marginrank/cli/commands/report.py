@@ -1,4 +1,4 @@
-"""The command ``marginrank report``."""
+"""The command ``marginrank report``: write an HTML page about how well a model ranks."""
 
 import shlex
 from dataclasses import replace
@@ -91,7 +91,7 @@ def _read(model: _models.Model, files: list[str], reading: Reading, phases: Phas
 
 
 def _baseline(flags: ReportFlags, data: RankingData, phases: Phases) -> Any:
-    """Return the scores of the baseline, or None without one."""
+    """Return the scores of the baseline (a model or a file of scores), or None without one."""
     if flags.baseline is None:
         return None
     if not is_model(flags.baseline):

@@ -1,4 +1,4 @@
-"""The command ``marginrank train``."""
+"""The command ``marginrank train``: train a linear model."""
 
 from marginrank.cli.flags.training import TrainFlags
 from marginrank.cli.support.data import DataRequest, data_summary

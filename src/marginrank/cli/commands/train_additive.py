@@ -1,4 +1,4 @@
-"""The command ``marginrank train-additive``."""
+"""The command ``marginrank train-additive``: train an additive model, one curve per feature."""
 
 from marginrank.additive.fit import AdditiveParameters, empty_message, fit_additive
 from marginrank.cli.flags.training import TrainAdditiveFlags

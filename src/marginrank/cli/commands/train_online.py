@@ -1,4 +1,4 @@
-"""The command ``marginrank train-online``."""
+"""The command ``marginrank train-online``: train by stochastic gradient descent."""
 
 from collections.abc import Sequence
 from dataclasses import replace

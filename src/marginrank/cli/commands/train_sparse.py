@@ -1,4 +1,4 @@
-"""The command ``marginrank train-sparse``."""
+"""The command ``marginrank train-sparse``: train a sparse linear model."""
 
 from collections.abc import Mapping
 from dataclasses import replace

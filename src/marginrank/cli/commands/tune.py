@@ -1,4 +1,4 @@
-"""The command ``marginrank tune``."""
+"""The command ``marginrank tune``: search parameters and train with the best."""
 
 from contextlib import suppress
 from typing import Any
@@ -95,7 +95,10 @@ def run(flags: TuneFlags, phases: Phases) -> None:
 
 
 def _search_space(options: SearchOptions, n_jobs: int | None) -> SearchSpace:
-    """Return the candidates; raise ValueError for an invalid entry of a list."""
+    """Convert the flags of tune to the space of parameters to search.
+
+    Raise ValueError if an entry of a comma-separated list is invalid.
+    """
     shared: dict[str, Any] = {"n_jobs": n_jobs, **{n: getattr(options, n) for n in SHARED}}
     if options.additive:
         defaults = {"normalization": ADDITIVE_TRIED, "scale": str(DEFAULTS["scale"])}
@@ -117,7 +120,7 @@ def _search_space(options: SearchOptions, n_jobs: int | None) -> SearchSpace:
 
 
 def _values(name: str, listed: str) -> list[Any]:
-    """Return the values of a comma-separated list, validated like the values of train."""
+    """Parse a comma-separated list of values of a parameter; validate them like `train` does."""
     kind = {"C": float, "smoothness": float, "max_bins": int}.get(name, str)
     values: list[Any] = []
     for entry in map(str.strip, listed.split(",")):
@@ -182,7 +185,7 @@ def _warn(found: SearchResult, *, nested: bool) -> None:
 def _evaluate(
     model: LinearModel | AdditiveModel, data: RankingData, metric: OneMetric, n_jobs: int | None
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """Return the metrics of a model on test data, by name, and as rows of a table."""
+    """Evaluate a model on test data; return its metrics as a dict and as rows of a table."""
     names = ",".join(dict.fromkeys([metric.metric, *COMMON_METRICS]))
     chosen = _metrics.find_metrics(names, metric)
     scores = _models.scores(model, data, n_jobs)

@@ -1,1 +1,1 @@
-"""Flags of the commands; nothing here imports NumPy, so that --help is fast."""
+"""Declarations of the flags of all commands; nothing here imports NumPy, so that --help is fast."""

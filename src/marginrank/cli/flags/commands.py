@@ -1,4 +1,4 @@
-"""Flags, help and examples of the commands that do not train."""
+"""Flags, help and examples of the commands that use models (predict, evaluate, export, …)."""
 
 from typing import Annotated
 

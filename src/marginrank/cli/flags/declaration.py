@@ -1,4 +1,4 @@
-"""Flags: declared as fields of dataclasses, parsed by typer, and named in messages."""
+"""Declaration of flags as fields of dataclasses, which are parsed by typer."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -10,18 +10,21 @@ import typer
 
 from marginrank._utils.parameters import DECLARATION, Mention, Parameter, check_parameters, declared
 
-# Commands of learners, for messages that recommend a learner.
+# The command for an estimator, for messages that recommend an estimator.
 COMMANDS = {"RankSVM": "marginrank train"}
 METAVARS: dict[Any, str] = {int: "N", float: "NUMBER"}  # what the value of a flag is, by type
 
 
 def flag(name: str) -> str:
-    """Return the spelling of a parameter on the command line."""
+    """Return the flag for a parameter: "--max-iter" for "max_iter"."""
     return f"--{name.replace('_', '-')}"
 
 
 def as_flag(mention: Mention) -> str:
-    """Return a parameter in a message as a flag: "C=-1" as "--C -1"; a learner as its command."""
+    """Return a parameter that a message mentions as text for the command line.
+
+    C=-1 becomes "--C -1", and an estimator becomes its command, such as "marginrank train".
+    """
     if mention.name in COMMANDS:
         return COMMANDS[mention.name]
     spelled = flag(mention.name)
@@ -33,22 +36,26 @@ def as_flag(mention: Mention) -> str:
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class Flags:
-    """Base of dataclasses whose fields are flags; values are checked when an object is made."""
+    """Base of groups of flags: a subclass is a dataclass whose fields are flags.
+
+    Values are validated when an object is created.
+    """
 
     def __init_subclass__(cls) -> None:
-        """Turn the subclass into a dataclass, without methods that are not used."""
+        """Turn the subclass into a frozen dataclass, without unused methods, which take time."""
         dataclass(frozen=True, kw_only=True, eq=False, repr=False)(cls)
 
     def __post_init__(self) -> None:
-        """Raise ValueError for an invalid value."""
+        """Validate the values of all flags; raise ValueError for an invalid one."""
         check_parameters(self)
 
 
 class CommandFlags:
-    """Base of the flags of one command; the docstring is the text of its help.
+    """Base of classes that declare all flags of one command; the docstring is the command's help.
 
-    An annotated attribute is a flag, an argument in typer's notation, or a dataclass of flags. The
-    subclasses are not dataclasses themselves, because all of them are imported for every command.
+    An annotated attribute is a flag, an argument in typer's notation, or a group of flags (a
+    subclass of `Flags`). Subclasses are not dataclasses, because all of them are imported for every
+    command and creating a dataclass takes time.
     """
 
     example: ClassVar[str]
@@ -67,10 +74,10 @@ class CommandFlags:
 def typer_function(
     kind: type[CommandFlags], run: Callable[[Any], None]
 ) -> Callable[[typer.Context], None]:
-    """Return a function for typer that calls `run` with an object of `kind`.
+    """Return a function that typer can turn into a command: it calls `run` with parsed flags.
 
-    If a dataclass among the attributes has a field ``given``, it is set to the names of all flags
-    on the command line.
+    The flags are passed as one object of class `kind`. If a group of flags has a field ``given``,
+    it is set to the names of all flags that the user has written.
     """
     groups: dict[str, Any] = {n: a for n, a in kind.__annotations__.items() if is_dataclass(a)}
     parsed = {
@@ -136,7 +143,7 @@ def _option(
 
 
 def _shown_default(parameter: Parameter, default: Any, shown: str | None) -> str:
-    """Return the default for the help; `shown` overrides it."""
+    """Return the text " [default: …]" for the help of a flag; `shown` overrides the default."""
     if shown is None and default is None:
         shown = parameter.unset
     if shown is None and isinstance(default, bool):

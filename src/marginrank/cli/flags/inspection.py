@@ -159,7 +159,7 @@ features train.txt --metric average_precision --top 50"""
 
 
 class CurveOptions(Flags):
-    """Sizes and splits of the curve."""
+    """Flags of learning-curve: sizes of the training sets, and how models are evaluated."""
 
     sizes: str | None = text(
         "Sizes of the training sets, separated by commas: numbers of queries (50,100,200) or "
@@ -185,7 +185,7 @@ class CurveOptions(Flags):
     )
 
     def __post_init__(self) -> None:
-        """Raise ValueError for an invalid value, or a single fold."""
+        """Validate the values of all flags; raise ValueError also for a single fold."""
         super().__post_init__()
         if self.valid is None:
             check_integer("folds", self.folds, at_least=2)

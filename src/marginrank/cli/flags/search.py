@@ -1,4 +1,4 @@
-"""Flags of tune: the candidates, and how they are scored."""
+"""Flags of the command tune: which parameters to search, and how they are scored."""
 
 from dataclasses import fields
 from typing import Any
@@ -26,14 +26,14 @@ from marginrank.models.parameters import (
 LISTS = "Parameters to search: one value, or several to try, separated by commas"
 FIXED = "Additive models: parameters that are not searched"
 SEARCH = "Extent of the search"
-NONE = "none"  # command-line text of None
+NONE = "none"  # how the value None is written on the command line
 
 OF_TRAIN = declared(AdditiveDeclaration)
 DEFAULTS: dict[str, Any] = {f.name: f.default for f in fields(AdditiveDeclaration)}
 
 
 def _listed(name: str, more: str = ".", default: Any = "", unset: str | None = None) -> Any:
-    """Return a field for several values of a parameter of train or train-additive."""
+    """Return a dataclass field for a flag with several values of a parameter, as in "-C 1,10"."""
     if default == "":
         default = NONE if DEFAULTS[name] is None else DEFAULTS[name]
     constraint = or_none(TEXT) if default is None else TEXT
@@ -48,7 +48,7 @@ def _shared(name: str, more: str = ".", panel: str = OPTIMIZATION) -> Any:
 
 
 class SearchOptions(Flags):
-    """The candidates: all combinations of the values that are listed."""
+    """Flags of tune that list the values of each parameter; all combinations are searched."""
 
     C: str | None = Parameter(
         or_none(TEXT),
@@ -105,7 +105,7 @@ class SearchOptions(Flags):
 
 
 class ScoringOptions(Flags):
-    """Data and rule to score candidates by, and data to evaluate the selected model on."""
+    """Flags of tune for scoring: data and rule that select parameters, and test data."""
 
     valid: str | None = text(
         "Validation data to choose the parameters on, instead of cross-validation.",
@@ -140,7 +140,7 @@ class ScoringOptions(Flags):
     )
 
     def __post_init__(self) -> None:
-        """Raise ValueError for an invalid value, or for a rule that needs folds."""
+        """Validate the values of all flags; raise ValueError if a rule needs cross-validation."""
         super().__post_init__()
         if self.rule == "one_se" and self.valid is not None:
             message = " needs the standard error over folds; drop --valid."

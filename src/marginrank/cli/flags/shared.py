@@ -1,4 +1,4 @@
-"""Flags that several commands share."""
+"""Declarations of flags that several commands share, such as the flags for reading data."""
 
 import re
 from typing import Annotated, Any
@@ -30,7 +30,7 @@ OF_MODEL = ("n_features", "as in the model")  # (name, default text in the help)
 
 
 def argument(metavar: str, help: str) -> Any:
-    """Return the declaration of a positional argument."""
+    """Return the typer declaration of a positional argument."""
     return typer.Argument(metavar=metavar, help=help, show_default=False)
 
 
@@ -69,7 +69,10 @@ ADDRESS = re.compile(r"(\w+://)?[^/\s]+:\d{1,5}", re.ASCII)
 
 
 def local_workers(where: str) -> int | None:
-    """Return the number of workers to start on this machine, or None if `where` is an address."""
+    """Return N if the value of --dask is "local[N]", and None if it is an address.
+
+    N is the number of workers to start on this machine.
+    """
     local = LOCAL.fullmatch(where)
     return None if local is None else int(local[1])
 
@@ -91,19 +94,25 @@ def text(
     unset: str | None = None,
     metavar: str = "FILE",
 ) -> Any:
-    """Return a field for an optional flag that takes text; see Parameter for the arguments."""
+    """Return a dataclass field for an optional flag that takes text, such as a file name.
+
+    The arguments are described in `Parameter`.
+    """
     return Parameter(or_none(TEXT), help, panel, unset=unset, metavar=metavar).field(default)
 
 
 def column(help: str, default: str | None = None, *, unset: str | None = None) -> Any:
-    """Return a field for a flag that names a column of a table."""
+    """Return a dataclass field for a flag that takes the name of a column of a table."""
     return text(help, TABLES, default, unset=unset, metavar="COLUMN")
 
 
 def count(
     help: str, panel: str, default: int | None = None, *, unset: str | None = None, **bounds: Any
 ) -> Any:
-    """Return a field for a flag that takes an integer, from 1 on unless `bounds` differ."""
+    """Return a dataclass field for a flag that takes an integer.
+
+    The integer must be at least 1, unless `bounds` (at_least, at_most) are given.
+    """
     constraint = integer(**{"at_least": 1, **bounds})
     if default is None:
         constraint = or_none(constraint)
@@ -111,12 +120,12 @@ def count(
 
 
 def switch(help: str, panel: str = OUTPUT) -> Any:
-    """Return a field for a flag without a value."""
+    """Return a dataclass field for a flag without a value, which is off by default."""
     return Parameter(FLAG, help, panel).field(False)
 
 
 def sizes_of(name: str) -> Any:
-    """Return the field of --valid-group or --test-group."""
+    """Return the dataclass field of --valid-group or --test-group, with the sizes of queries."""
     return text(
         f"File with the number of documents of each query in --{name}, for text without qid.",
         LETOR,
@@ -125,15 +134,15 @@ def sizes_of(name: str) -> Any:
 
 
 def json_flag() -> Any:
-    """Return the field of --json."""
+    """Return the dataclass field of the flag --json."""
     return switch("Print the result as one JSON object.")
 
 
 class Reading(Flags):
-    """Flags for reading data; each field but `given` is a flag of every command that reads data.
+    """Flags for reading data, which all commands that read data share.
 
-    `given` names all flags on the command line, including those that the command does not share,
-    so that flags that do not apply are rejected even at their default.
+    `given` is not a flag. It has the names of all flags that the user has written, so that a flag
+    that does not apply can be rejected even if its value is the default.
     """
 
     given: frozenset[str] = frozenset()
@@ -183,7 +192,7 @@ class Reading(Flags):
 
 
 class Resources(Flags):
-    """Where to fit data that are larger than memory."""
+    """Flags for training on data larger than memory: from disk or on a cluster."""
 
     memory_limit: str | None = Parameter(
         or_none(Constraint(str, parse_bytes)),
@@ -204,7 +213,7 @@ class Resources(Flags):
 
 
 class MetricOptions(Flags):
-    """Options of ndcg and dcg."""
+    """Flags for the options of NDCG and DCG: gain and discount."""
 
     gain: str | None = text(
         "Gain of a document in ndcg and dcg: exponential (2^label - 1) or linear (label).",
@@ -222,7 +231,7 @@ class MetricOptions(Flags):
 
 
 class OneMetric(MetricOptions):
-    """One metric and its options."""
+    """Flags that select one metric and its options."""
 
     metric: str = text(
         "Metric, such as ndcg@5, average_precision or pairwise_accuracy.",
@@ -233,7 +242,7 @@ class OneMetric(MetricOptions):
 
 
 class Metrics(MetricOptions):
-    """Several metrics and their options."""
+    """Flags that select several metrics and their options."""
 
     metrics: str | None = text(
         "Metrics to print, separated by commas, such as ndcg@20,recall@100.",
@@ -244,7 +253,7 @@ class Metrics(MetricOptions):
 
 
 class ValidationFlags(Metrics):
-    """Validation data and metrics."""
+    """Flags of training commands for validation data, and for metrics on them."""
 
     valid: str | None = text(
         "Validation data: print the metrics of the model on them.", EVALUATION, unset="no metrics"
@@ -253,7 +262,7 @@ class ValidationFlags(Metrics):
 
 
 class Training(Flags):
-    """Flags of every training command, besides data and parameters of the learner."""
+    """Flags of all training commands, except those for data and for parameters of the estimator."""
 
     random_state: int = RANDOM_STATE.field(0)
     model: str = Parameter(TEXT, "File to write the model to.", OUTPUT, metavar="FILE").field()

@@ -65,7 +65,7 @@ train a.store b.store --dask tcp://host:8786 --model model.json"""
 
 
 class PathOptions(Flags):
-    """A path of sparse models to select from."""
+    """Flags for a regularization path: sparse models from which the best is selected."""
 
     path: int | None = count(
         "Train models for this number of values of C, from sparse to dense, and keep the one with "
@@ -84,7 +84,7 @@ class PathOptions(Flags):
     )
 
     def check_penalty(self, l1_ratio: float) -> None:
-        """Raise ValueError if the path has no default grid with this penalty."""
+        """Raise ValueError if a path is requested with a penalty that has no default grid of C."""
         if self.path is None:
             return
         if self.parameter == "radius" and l1_ratio != 1:

@@ -1,4 +1,4 @@
-"""Progress bars on a terminal, drawn by rich."""
+"""Progress bars for terminals, drawn by the library rich."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,14 +25,14 @@ def _stderr() -> Console:
 
 @contextmanager
 def status_line(text: str) -> Iterator[Callable[[str], None]]:
-    """Show a line of text with a spinner; yield a function that changes it."""
+    """Show a line of text with a spinner on the terminal; yield a function that changes it."""
     with _stderr().status(text) as status:
         yield status.update
 
 
 @contextmanager
 def reading_bar(what: str) -> Iterator[Callable[[int, int | None], None]]:
-    """Show the bytes read; yield a callback that takes the bytes read and in total."""
+    """Show a progress bar for reading a file; yield a callback(bytes_read, bytes_in_total)."""
     columns = (TextColumn("read {task.description}", markup=False), BarColumn(), DownloadColumn())
     bar = Progress(*columns, TransferSpeedColumn(), console=_stderr(), transient=True)
     with bar:
@@ -41,7 +41,7 @@ def reading_bar(what: str) -> Iterator[Callable[[int, int | None], None]]:
 
 
 def sweep_bar(progress: StreamProgress) -> Live:
-    """Return a display of the current pass over X, and of the state of the fit below it."""
+    """Return a progress bar for the current pass over X, with the state of the fit below it."""
     bar = Progress(TextColumn("pass"), BarColumn(), MofNCompleteColumn(), TextColumn("rows"))
     task = bar.add_task("", total=progress.n_rows)
 
@@ -54,7 +54,7 @@ def sweep_bar(progress: StreamProgress) -> Live:
 
 @contextmanager
 def searching_bar() -> Iterator[Callable[[int, int | None, str], None]]:
-    """Show the number of finished models, and below it the best model; yield a callback."""
+    """Show a progress bar for a parameter search; yield a callback(n_done, n_total, best_model)."""
     bar = Progress(TextColumn("tune"), BarColumn(), MofNCompleteColumn(), TextColumn("models"))
     task, below = bar.add_task("", total=None), Text()
 

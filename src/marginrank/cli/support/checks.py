@@ -1,4 +1,4 @@
-"""Early checks: flags that do not apply, and files that overwrite each other."""
+"""Checks before a command starts: flags that do not apply, and files that would be overwritten."""
 
 import os
 import stat
@@ -26,7 +26,10 @@ def check_run_flags(
     needed: Collection[str],
     excluded: Collection[str],
 ) -> None:
-    """Raise ValueError for runs with data files or `excluded` flags, or without `needed` flags."""
+    """Check the flags of a command that is given TREC runs instead of data files.
+
+    Raise ValueError for data files, for `excluded` flags, and for missing `needed` flags.
+    """
     if files:
         raise ValueError(f"{files[0]}: runs are evaluated with --qrels; drop the file.")
     for name in needed:
@@ -47,10 +50,11 @@ def check_flags(
     conflicts: Pairs = (),
     writes: Collection[str] = (),
 ) -> None:
-    """Raise ValueError for a flag that does not apply.
+    """Raise ValueError for a flag that does not apply to the other flags or to the kind of data.
 
-    A flag may exclude or need another flag, or apply to a kind of data that is not given (as files,
-    --valid or --test). `writes` are flags that describe the output.
+    `given` are the flags that the user has written; `files`, `valid` and `test` are the data files.
+    `needs` and `conflicts` are pairs of flags, of which the first needs or excludes the second.
+    `writes` are flags that describe the output, so they apply to any kind of input.
     """
     for name, other in conflicts:
         if name in given and other in given:
@@ -86,7 +90,10 @@ def _raise_wrong_kind(name: str, kind: str, path: str) -> None:
 def check_only_with(
     given: Collection[str], parameters: Any, only_with: Iterable[tuple[str, str, Sequence[str]]]
 ) -> None:
-    """Raise ValueError for a flag that has no effect with the value of another parameter."""
+    """Raise ValueError for a flag that has no effect with the value of another parameter.
+
+    `only_with` has triples: a flag, another parameter, and the values of it that the flag needs.
+    """
     for name, other, values in only_with:
         value = getattr(parameters, other)
         if name in given and value not in values:
@@ -98,7 +105,7 @@ def check_only_with(
 
 
 def check_writable(path: str | None, *, folder: bool = False) -> None:
-    """Raise ValueError for a path that cannot be written as a file or folder."""
+    """Raise ValueError if a file (or a folder, if `folder`) cannot be written to this path."""
     if path is None:
         return
     if path == "-":
@@ -116,7 +123,7 @@ def check_writable(path: str | None, *, folder: bool = False) -> None:
 
 
 def check_plot(path: str | None) -> None:
-    """Raise an error if matplotlib is missing, or cannot write a file with this name."""
+    """Raise an error if matplotlib is missing, or cannot write a plot to this path."""
     if path is None:
         return
     check_writable(path)
@@ -128,7 +135,10 @@ def check_plot(path: str | None) -> None:
 def check_files(
     inputs: Iterable[str | None], outputs: Iterable[str | None] = (), *, prints: bool = True
 ) -> None:
-    """Raise an error for missing inputs, and for outputs that overwrite them or each other."""
+    """Raise an error if an input is missing, or an output would overwrite an input or output.
+
+    `prints` is False if the command does not write to standard output.
+    """
     if prints:
         check_stdout()
     read = [path for path in inputs if path is not None]
@@ -156,12 +166,15 @@ def _state(path: str) -> os.stat_result:
 
 
 def _is_stored(state: os.stat_result) -> bool:
-    """Return True for files and folders, False for pipes and terminals."""
+    """Return True for the stat result of a file or folder, False for a pipe or terminal."""
     return stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)
 
 
 def _overwrites(out: str, state: os.stat_result) -> bool:
-    """Return True if `out` is, or is inside, the input with this stat result."""
+    """Return True if writing to `out` would overwrite an input, given by its stat result.
+
+    `out` may be the input itself or, if the input is a folder, inside of it.
+    """
     if not _is_stored(state):
         return False
     place = Path(os.path.realpath(out))

@@ -1,4 +1,4 @@
-"""Training on a Dask cluster: --dask."""
+"""Training on a Dask cluster, for the flag --dask."""
 
 import logging
 import signal
@@ -20,7 +20,10 @@ PATIENCE = "30s"  # time limit for an answer of the scheduler
 
 
 def train_on_cluster(task: TrainingTask, parameters: BatchParameters, where: str) -> None:
-    """Fit a model to stores on a cluster, write the model and print the summary."""
+    """Train a model on a Dask cluster, write the model and print the summary.
+
+    `where` is the value of --dask: the address of a scheduler, or "local[N]".
+    """
     require("dask.dataframe", "dask")
     random_state, verbose = task.training.random_state, task.training.verbose
     with _connecting(where) as client:
@@ -53,7 +56,7 @@ def train_on_cluster(task: TrainingTask, parameters: BatchParameters, where: str
 @contextmanager
 def _connecting(where: str) -> "Iterator[Client]":
     distributed = require("distributed", "dask")
-    # After Ctrl-C, Dask tasks may still run.
+    # After Ctrl-C, Dask tasks may still run; asyncio would log an error for each of them.
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     n_workers = local_workers(where)
     with ExitStack() as stack:
@@ -83,7 +86,10 @@ def _connecting(where: str) -> "Iterator[Client]":
 
 @contextmanager
 def _ignoring_interrupts() -> Iterator[None]:
-    """Make processes that start in this block ignore Ctrl-C, which the terminal sends to all."""
+    """Make processes that are started in this block ignore Ctrl-C.
+
+    The terminal sends Ctrl-C to all processes, but workers must live until the fit has ended.
+    """
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Curves of additive models as text."""
+"""Summary of additive models as text, with curves drawn in characters."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ SHADES = " ░▒▓█"
 
 
 def describe_curves(model: AdditiveModel, top: int) -> dict[str, Any]:
-    """Return the parameters of a model and the curves with the largest range of values."""
+    """Summarize an additive model: its parameters and the curves with the largest range."""
     names = model.feature_names
     order = sorted(range(model.n_features), key=lambda k: -model.curves[k].spread)
     return {
@@ -52,9 +52,9 @@ def _described(one: Interaction, names: Sequence[str] | None) -> dict[str, Any]:
 
 
 def _map(one: Interaction) -> list[str]:
-    """Return an interaction's values as lines of shaded characters, one per first knot.
+    """Draw the values of an interaction of two features as lines of shaded characters.
 
-    The first feature is drawn upwards, so its largest knot is on top.
+    There is one line per knot of the first feature, with its largest knot on top.
     """
     values = one.values[1:, 1:]
     low, spread = float(values.min()), one.spread
@@ -64,7 +64,7 @@ def _map(one: Interaction) -> list[str]:
 
 
 def _bars(curve: Curve) -> str:
-    """Return a curve's values at its knots as bar characters, at most WIDTH of them."""
+    """Draw the values of a curve at its knots as at most 32 bar characters."""
     values = curve.values
     if values.size > WIDTH:
         values = np.interp(np.linspace(0, values.size - 1, WIDTH), np.arange(values.size), values)
@@ -74,7 +74,7 @@ def _bars(curve: Curve) -> str:
 
 
 def print_curves(model: Mapping[str, Any]) -> None:
-    """Print the description of an additive model as tables."""
+    """Print the summary of an additive model, from :func:`describe_curves`, as tables."""
     counts = ("features", "features_in_use", "knots")
     rows = [(name.replace("_", " "), model[name]) for name in counts]
     print_table(model["kind"], [*rows, *model["parameters"].items()])

@@ -1,4 +1,4 @@
-"""Reading of the data of a command: LETOR text, a table, or a store."""
+"""Reading of the data files of a command: LETOR text, a table, or a store."""
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,10 +27,10 @@ KINDS = ("text", "store", "table")
 
 @dataclass(frozen=True)
 class DataRequest:
-    """Requirements of a command on its data: features, and whether labels and qid are needed.
+    """Requirements of a command on its data: features, and whether labels and qid must be there.
 
-    `text_dtype` is the dtype of text if --dtype is not given: its default ("given"), float64
-    ("widest"), or the smallest that holds every digit ("smallest").
+    `text_dtype` is the dtype for features of text if the user does not pass --dtype: the default
+    of --dtype ("given"), float64 ("widest"), or the smallest that keeps all digits ("smallest").
     """
 
     n_features: int | None = None
@@ -40,12 +40,12 @@ class DataRequest:
     labels: bool = True
     queries: bool = True
     missing: bool = False  # whether NaN is allowed
-    group: str = "group"  # the parameter with the sizes of the queries
-    owner: str = "the model"  # source of `n_features` for messages
+    group: str = "group"  # the flag with the sizes of the queries, for messages
+    owner: str = "the model"  # where `n_features` comes from, for messages
 
 
 def kind_of(path: str) -> str:
-    """Return the kind of data at a path: "text", "store" or "table"."""
+    """Return the kind of data at a path: "text" (LETOR), "store" or "table"."""
     if path == "-":
         return "text"
     if Path(path).is_dir():
@@ -57,7 +57,10 @@ def kind_of(path: str) -> str:
 
 
 def kind_of_all(files: Sequence[str]) -> str:
-    """Return the kind of files that are read as one; raise ValueError if that is not possible."""
+    """Return the kind of data in one or several files: "text", "store" or "table".
+
+    Raise ValueError for several files unless all are text, because only text files can be joined.
+    """
     kinds = {kind_of(path) for path in files}
     if len(files) > 1 and kinds != {"text"}:
         raise ValueError(
@@ -69,7 +72,10 @@ def kind_of_all(files: Sequence[str]) -> str:
 
 
 def name_of_all(files: Sequence[str], name: str | None = None) -> str:
-    """Return one name for several files in messages; `name` is the name of the first file."""
+    """Return a name for several files in messages, such as "a.txt and 2 more".
+
+    `name` replaces the name of the first file.
+    """
     what = name or name_of(files[0])
     return what if len(files) == 1 else f"{what} and {len(files) - 1} more"
 
@@ -81,7 +87,7 @@ def open_data(
     request: DataRequest | None = None,
     name: str | None = None,
 ) -> RankingData:
-    """Read data of any kind; several text files are read as one."""
+    """Read LETOR text (one or several files), a table or a store as a RankingData."""
     request = request or DataRequest()
     kind = kind_of_all(files)
     what = name_of_all(files, name)
@@ -115,7 +121,10 @@ def open_any_size(
     request: DataRequest | None = None,
     name: str | None = None,
 ) -> RankingData:
-    """Read data of any kind; a packed store stays on disk if it does not fit in memory."""
+    """Read text, a table or a store as a RankingData, even if a store is larger than memory.
+
+    X of a packed store that does not fit in memory stays on disk.
+    """
     if len(files) > 1 or kind_of(files[0]) != "store":
         return open_data(files, reading, phases, request, name)
     with phases.reading(files[0]):
@@ -130,7 +139,7 @@ def open_held_out(
     phases: Phases,
     request: DataRequest,
 ) -> RankingData | None:
-    """Read the data of --valid or --test, if given."""
+    """Read the data of the flag --valid or --test; return None if it is not given."""
     if path is None:
         return None
     own = replace(reading, group=group)
@@ -141,7 +150,8 @@ def _read_table(path: str, reading: Reading, request: DataRequest) -> RankingDat
     comments = COLUMNS["comments"] if reading.comments is None else reading.comments
     frame = read_frame(path, texts=[comments])
     optional = {"label": not request.labels, "qid": not request.queries}
-    optional |= dict.fromkeys(reading.given & optional.keys(), False)  # flags that were given
+    # A column that the user names must exist.
+    optional |= dict.fromkeys(reading.given & optional.keys(), False)
     if optional["label"] and reading.label not in frame.column_names:
         frame = frame.append_column(reading.label, [np.zeros(frame.num_rows)])
     qid = reading.qid or None
@@ -166,7 +176,10 @@ def _read_table(path: str, reading: Reading, request: DataRequest) -> RankingDat
 
 
 def warn_of_roles(path: str, names: Sequence[str], used: Collection[str | None]) -> None:
-    """Warn about features named like labels, query ids or weights, which could leak labels."""
+    """Warn about features that are named like labels, query ids, weights or comments.
+
+    They may have been included by mistake, and could leak labels.
+    """
     for name in ("label", "qid", *COLUMNS.values()):
         if name in names and name not in used:
             warn_of(
@@ -178,7 +191,10 @@ def warn_of_roles(path: str, names: Sequence[str], used: Collection[str | None])
 def extra_columns(
     names: Sequence[str], reading: Reading, features: Sequence[str]
 ) -> dict[str, str | None]:
-    """Return the columns of weights and comments, given by flags or with the names of convert."""
+    """Return the columns of a table that hold weights and comments, as a dict.
+
+    Columns are given by flags, or have the names that `marginrank convert` writes.
+    """
     columns = {}
     for role, usual in COLUMNS.items():
         given = getattr(reading, role)
@@ -214,7 +230,7 @@ def _read_text(
 
 
 def warn_of_digits(path: str) -> None:
-    """Warn that the features of a file have more digits than float32 holds."""
+    """Warn that features of a file have more digits than float32 holds, so they become float64."""
     warn_of(
         f"{name_of(path)} has more digits than float32 holds, so features are stored as float64; "
         "pass --dtype float32 to round them and halve the size."
@@ -231,7 +247,10 @@ def warn_of_one_query(what: str, group: str = "group") -> None:
 
 @contextmanager
 def _of_the_owner(reading: Reading, owner: str) -> Iterator[None]:
-    """In errors, replace --n-features by `owner` if the number of features comes from there."""
+    """Replace --n-features in error messages by `owner`, if the user did not pass this flag.
+
+    `owner`, such as "the model", is where the number of features comes from.
+    """
     try:
         yield
     except ParameterError as error:
@@ -241,7 +260,7 @@ def _of_the_owner(reading: Reading, owner: str) -> Iterator[None]:
 
 
 def missing_policy(policy: str) -> float | str:
-    """Return --missing as a number if possible, else as text."""
+    """Convert the value of --missing to a float if possible; "error" stays text."""
     try:
         return float(policy)
     except ValueError:
@@ -249,7 +268,7 @@ def missing_policy(policy: str) -> float | str:
 
 
 def data_summary(data: RankingData) -> dict[str, int]:
-    """Return the counts of data that every command shows."""
+    """Return the numbers of documents, queries, features and pairs."""
     return {
         "documents": data.n_documents,
         "queries": data.n_queries,

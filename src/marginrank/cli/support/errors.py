@@ -1,4 +1,7 @@
-"""Exit codes: 1 for a failed check or a bug, 2 for bad input, 3 for findings, 130 for Ctrl-C."""
+"""Errors of commands: how they are printed, and their exit codes.
+
+The codes are 1 for a failed check or a bug, 2 for bad input, 3 for findings, and 130 for Ctrl-C.
+"""
 
 import traceback
 import warnings
@@ -20,12 +23,12 @@ INTERRUPTED = 130
 
 
 class CheckFailed(Exception):
-    """Raised if a requested check fails, as in ``export --verify``."""
+    """Error for a check that was requested and has failed, as in ``export --verify``."""
 
 
 @contextmanager
 def exit_codes() -> Iterator[None]:
-    """Print errors and warnings as one line each, and exit with the code of the error."""
+    """Print errors and warnings of the block, one line each; exit with the code of the error."""
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
@@ -51,7 +54,7 @@ def exit_codes() -> Iterator[None]:
 
 
 def complain(sentence: str) -> None:
-    """Print one line on stderr."""
+    """Print "marginrank: " and a sentence as one line on stderr."""
     write_err(f"marginrank: {printable(sentence)}")
 
 
@@ -62,7 +65,7 @@ def warn_of(message: Message | str | None) -> None:
 
 
 def message_of(source: Exception | str) -> str:
-    """Return the message of an error or a warning, with parameters as flags."""
+    """Return the message of an error or a warning, with parameters spelled as flags."""
     match source:
         case ParameterError(message=message) | Warning(args=(Message() as message,)):
             return message.spelled(as_flag)

@@ -1,4 +1,4 @@
-"""Reading of score files and pipes, writing of results and plots."""
+"""Reading of score files and pipes, and writing of text files and plots."""
 
 import math
 import os
@@ -23,7 +23,7 @@ LONGEST = 40  # largest number of characters that a message quotes
 
 @contextmanager
 def regular_file(path: str) -> Iterator[str]:
-    """Yield a file that can be read more than once: a copy if `path` is a pipe."""
+    """Yield the path of a file that can be read several times: a copy if `path` is a pipe."""
     if not is_pipe(path):
         yield path
         return
@@ -48,13 +48,13 @@ def is_pipe(path: str) -> bool:
 
 
 def name_of(path: str) -> str:
-    """Return the name of an input for messages."""
+    """Return the name of an input file for messages: its path, or "standard input"."""
     return "standard input" if path == "-" else path
 
 
 @contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Add the name of the file to errors of the block that lack it."""
+    """Add `path` to the messages of errors in the block, unless they begin with it already."""
     try:
         yield
     except UnicodeError as error:
@@ -69,12 +69,12 @@ def naming(path: str) -> Iterator[None]:
 
 
 def _parts(error: ValueError) -> tuple[Part, ...]:
-    """Return the parts of an error's message; parameters are still Mentions."""
+    """Return the parts of an error's message; mentions of parameters can still become flags."""
     return error.parts if isinstance(error, ParameterError) else (str(error),)
 
 
 def read_scores(path: str, n_documents: int) -> Any:
-    """Return the scores in a file of one score per line."""
+    """Read a file with one score per line; raise ValueError unless it has n_documents lines."""
     name = name_of(path)
     with _open(path) as lines:
         scores = [_score(name, number, line) for number, line in enumerate(lines, 1)]
@@ -104,13 +104,16 @@ def _score(name: str, number: int, line: bytes) -> float:
 
 
 def write_text(path: str, text: str) -> None:
-    """Write a file atomically."""
+    """Write text to a file atomically: it appears only when it is complete."""
     with naming(path), atomic_write(path) as file:
         file.write(text.encode())
 
 
 def save_plot(path: str | None, phases: Phases, plot: Callable[[], Any]) -> None:
-    """Write the figure of the axes that `plot` returns, if there is a path to write it to."""
+    """Draw a plot and save it to a file; do nothing if `path` is None.
+
+    `plot` is a function that draws the plot and returns its axes.
+    """
     if path is None:
         return
     with phases.phase("plot", path), naming(path), atomic_write(path) as file:
@@ -118,5 +121,5 @@ def save_plot(path: str | None, phases: Phases, plot: Callable[[], Any]) -> None
 
 
 def plot_format(path: str) -> str:
-    """Return the format of a plot, from the ending of its path: "png", "svg", …."""
+    """Return the image format of a plot, such as "png", from the ending of its path."""
     return Path(path).suffix.lower().removeprefix(".")

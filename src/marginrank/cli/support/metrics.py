@@ -1,4 +1,4 @@
-"""Metrics by their names on the command line, such as ndcg@10, and how ties affect them."""
+"""Metrics selected by name, such as ndcg@10: values, confidence intervals and effect of ties."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -26,9 +26,10 @@ Ties = dict[str, dict[str, float]]
 def find_metrics(
     names: str | None, options: Metrics | OneMetric, parameter: str = "metrics"
 ) -> dict[str, Metric]:
-    """Return the metrics in a comma-separated list, or the default ones, with their options.
+    """Return {name: metric} for a comma-separated list of names, or for the default metrics.
 
-    Raises ValueError for an option that no metric has. Errors name `parameter`.
+    Options such as gain are applied to the metrics that have them. Raise ValueError for an option
+    that none of the metrics has. `parameter` is the flag in messages.
     """
     values = {"gain": options.gain, "discount": options.discount}
     given = {option: value for option, value in values.items() if value is not None}
@@ -49,7 +50,7 @@ def find_metrics(
 
 
 def find_metric(options: OneMetric) -> Metric:
-    """Return the metric that --metric names, with its options."""
+    """Return the metric that is selected with --metric, with its options."""
     chosen = list(find_metrics(options.metric, options, "metric").values())
     if len(chosen) > 1:
         raise ValueError(f"--metric {options.metric} names {len(chosen)} metrics; pass one.")
@@ -64,7 +65,10 @@ def measure(
     skip: bool,
     per_query: bool = False,
 ) -> dict[str, Any]:
-    """Return the metrics of `scores` by name; with `skip`, drop undefined ones with a warning."""
+    """Compute metrics of `scores`; return {name: value}.
+
+    If a metric does not support the labels, raise ValueError, or with `skip` warn and drop it.
+    """
     values = {}
     left_out: dict[str, list[str]] = {}
     qid = data.qid
@@ -84,14 +88,14 @@ def measure(
 def with_intervals(
     chosen: Mapping[str, Metric], values: Mapping[str, Any], data: RankingData, scores: Any
 ) -> list[tuple[str, str]]:
-    """Return each metric's name and its mean ± half the width of its 95% interval."""
+    """Return (name, "mean ± half the width of the 95% confidence interval") for each metric."""
     own = {name: chosen[name] for name in values}
     by_query = measure(own, data, scores, skip=False, per_query=True)
     return [(name, with_interval(values[name], by_query[name])) for name in values]
 
 
 def with_interval(value: float, by_query: Any) -> str:
-    """Return a mean ± half the width of its 95% interval."""
+    """Return the text "mean ± half the width of the 95% confidence interval" for a metric."""
     defined = by_query[~np.isnan(by_query)]
     # Pairwise accuracy is a share of all pairs, not a mean over queries, so it has no interval.
     is_mean = defined.size > 1 and np.isclose(np.mean(defined), value, rtol=1e-9)
@@ -101,7 +105,11 @@ def with_interval(value: float, by_query: Any) -> str:
 def effect_of_ties(
     chosen: Mapping[str, Metric], values: Mapping[str, Any], data: RankingData, scores: Any
 ) -> Ties:
-    """Return the values in input order and averaged over ties, for metrics where they differ."""
+    """Return the metrics that depend on the order of documents with equal scores.
+
+    For each of them, return its value with ties in input order and its average over all orders of
+    ties.
+    """
     order = np.lexsort((scores, data.qid))
     if not np.any((np.diff(scores[order]) == 0) & (np.diff(data.qid[order]) == 0)):
         return {}
@@ -114,7 +122,7 @@ def effect_of_ties(
 
 
 def print_ties(effects: Ties) -> None:
-    """Print a line for each metric that depends on the order of ties."""
+    """Print a line for each metric that depends on the order of documents with equal scores."""
     for name, orders in effects.items():
         both = ", ".join(f"{order.replace('_', ' ')}: {v:.4f}" for order, v in orders.items())
         print_line(f"ties change {name} by up to {_difference(orders):.4f} ({both})")

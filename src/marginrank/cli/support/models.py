@@ -1,4 +1,4 @@
-"""Reading of models, and of data that have a model's features."""
+"""Reading of model files, and of data with the features of a model."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,7 +23,7 @@ Model = LinearModel | AdditiveModel | KernelModel
 
 
 def load(path: str) -> Model:
-    """Read a model file, also from a pipe."""
+    """Read a model from a file or a pipe."""
     with regular_file(path) as file:
         model = read_any_model(file)
     if isinstance(model, FusionModel):
@@ -43,7 +43,10 @@ def open_data_for(
     queries: bool = True,
     comments: bool = False,
 ) -> RankingData:
-    """Return data whose columns are the features of `model`; raise ValueError if they differ."""
+    """Read data with the features of `model`; raise ValueError if they have other features.
+
+    `labels` and `queries` say whether labels and query ids are required.
+    """
     if "features" in reading.given and model.feature_names is not None:
         raise ValueError("--features is given, but the model names its features; drop it.")
     if reading.n_features not in (None, model.n_features):
@@ -63,7 +66,7 @@ def open_data_for(
 
 
 def scores(model: Model, data: RankingData, n_jobs: int | None = None) -> Any:
-    """Return the score of each document in the order of the rows; raise ValueError for inf."""
+    """Return the score of each document, in row order; raise ValueError for NaN and infinity."""
     if not isinstance(model, LinearModel):
         values = model.scores(data.X)
     elif data.n_features != model.coef.size:

@@ -1,4 +1,4 @@
-"""Results on stdout: a table for people, one JSON object for machines."""
+"""Printing of results to stdout: tables for people, or one JSON object for programs."""
 
 import json
 import math
@@ -11,12 +11,12 @@ EVIDENCE = 0.05  # p-values below count as evidence of a difference
 
 
 def print_json(result: Mapping[str, Any]) -> None:
-    """Print one JSON object; nan and inf become null."""
+    """Print a result as one JSON object; NaN and infinity become null."""
     write_out(json.dumps(_plain(result), allow_nan=False, indent=2) + "\n")
 
 
 def print_line(sentence: str) -> None:
-    """Print a line of text."""
+    """Print a line of text to stdout."""
     write_out(for_stdout(sentence) + "\n")
 
 
@@ -35,7 +35,7 @@ def _plain(value: Any) -> Any:
 def print_table(
     title: str, rows: Iterable[Sequence[Any]], header: Sequence[str] | None = None
 ) -> None:
-    """Print rows; named columns after the first are numbers, aligned to the right."""
+    """Print a table with a title; columns with a name, except the first, are aligned right."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -64,7 +64,7 @@ def print_table(
 
 
 def text(value: Any) -> str:
-    """Return a value as the text of a table cell."""
+    """Format a value for a table cell: "yes", "1,000", "0.123457", "-" for None."""
     if hasattr(value, "item"):
         value = value.item()
     if value is None:
@@ -79,5 +79,5 @@ def text(value: Any) -> str:
 
 
 def plus_minus(mean: float, error: float) -> str:
-    """Return the text "mean ± error", without the error if it is nan."""
+    """Return the text "mean ± error", or "mean" if the error is NaN."""
     return f"{mean:.4f}" if error != error else f"{mean:.4f} ± {error:.4f}"

@@ -1,4 +1,4 @@
-"""Progress on stderr: bars on a terminal, otherwise one line per phase."""
+"""Progress of a command on stderr: bars on a terminal, otherwise one line per phase."""
 
 import sys
 import time
@@ -15,7 +15,10 @@ Read = Callable[[int, int | None], None]
 
 
 class Phases:
-    """Timer of the phases of a command (read, solve, …), which shows the current phase."""
+    """Timer of the phases of a command (read, solve, …), which also shows their progress.
+
+    Methods that yield a callback show a progress bar, or yield None if stderr is not a terminal.
+    """
 
     def __init__(self, import_seconds: float = 0.0) -> None:
         self.import_seconds = import_seconds
@@ -23,7 +26,7 @@ class Phases:
         self.on_terminal = sys.stderr.isatty()
 
     def add(self, name: str, seconds: float, what: str | None = None) -> None:
-        """Add seconds to the total of the phases with this name."""
+        """Add seconds to the time of the phase `name`; off a terminal, print a line about it."""
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
         if not self.on_terminal:
             subject = name if what is None else f"{name} {what}"
@@ -37,23 +40,26 @@ class Phases:
 
     @contextmanager
     def reading(self, what: str) -> Iterator[Read | None]:
-        """Time the reading of a file; yield a callback for the bytes read, or None."""
+        """Time the reading of a file; yield a callback(bytes_read, bytes_in_total), or None."""
         with self.phase("read", what), self._bar("reading_bar", printable(what)) as update:
             yield update
 
     @contextmanager
     def counting(self, what: str) -> Iterator[Callable[[int, int], None] | None]:
-        """Yield a callback for the numbers of steps done and planned, or None."""
+        """Show the progress of a loop; yield a callback(n_done, n_total), or None."""
         with self._bar("status_line", what) as show:
             yield show and (lambda done, total: show(f"{what} {done:,} of {total:,}"))
 
     def searching(self) -> AbstractContextManager[Callable[[int, int | None, str], None] | None]:
-        """Yield a callback for the models done, the models planned and the best model, or None."""
+        """Show the progress of a search; yield a callback(n_done, n_total, best_model), or None."""
         return self._bar("searching_bar")
 
     @contextmanager
     def solving(self, verbose: bool) -> Iterator[Callable[[Any], None] | None]:
-        """Yield a callback that prints or shows each iteration of a fit, or None."""
+        """Show the progress of a fit; yield a callback for its iterations, or None.
+
+        If `verbose`, each iteration is printed on stderr, even off a terminal.
+        """
         if verbose:
             yield _on_stderr(_print)
             return
@@ -67,7 +73,7 @@ class Phases:
 
     @contextmanager
     def streaming(self, verbose: bool, progress: "StreamProgress") -> Iterator["Watch"]:
-        """Yield the callbacks of a fit that reads X from disk."""
+        """Show the progress of a fit that reads X from disk; yield its callbacks."""
         from marginrank.fit.stream_progress import Watch
 
         if verbose:
@@ -77,7 +83,7 @@ class Phases:
             yield Watch(progress.on_iteration, progress.on_read)
 
     def _bar(self, name: str, *arguments: Any) -> AbstractContextManager[Any]:
-        """Return a progress bar of cli.support.bars; off a terminal, a context that yields None."""
+        """Return the context manager `name` of cli.support.bars; off a terminal, it yields None."""
         if not self.on_terminal:
             return nullcontext()
         from marginrank.cli.support import bars  # imported here, because rich is slow to import

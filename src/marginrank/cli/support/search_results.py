@@ -1,4 +1,8 @@
-"""Output of tune: progress, candidates, and the command that repeats the last fit."""
+"""Output of the command tune: progress, candidates, and the command that repeats the last fit.
+
+A *candidate* is a value of each parameter that is searched. A *combination* has all parameters
+except C, so its candidates differ only in C.
+"""
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +21,7 @@ MOST_ROWS = 30  # most rows in the table of candidates
 
 
 def parameters_text(values: Mapping[str, Any], varied: Sequence[str]) -> str:
-    """Return C and the other varied parameters as text: "C=0.01, scale=none"."""
+    """Return C and the other searched parameters as text, such as "C=0.01, scale=none"."""
     others = [f", {name}={_word(values[name])}" for name in varied]
     return f"C={values['C']:.4g}" + "".join(others)
 
@@ -29,10 +33,10 @@ def _word(value: str | float | None) -> str:
 
 
 class Reporter:
-    """Shows progress: a bar on a terminal, else one line per combination or outer fold.
+    """Progress of a parameter search: a bar on a terminal, else lines on stderr.
 
-    `varied` are the parameters besides C in which candidates differ. If `verbose`, every candidate
-    gets a line.
+    It prints one line per combination of parameters other than C (`varied`), or per outer fold of
+    nested cross-validation. If `verbose`, it prints one line per candidate.
     """
 
     def __init__(self, bar: Any, varied: Sequence[str], *, verbose: bool) -> None:
@@ -59,7 +63,7 @@ class Reporter:
         self._last = progress
 
     def end(self) -> None:
-        """Print the state after the last fit, unless it was printed already."""
+        """Print the state of the search after the last fit, unless it was printed already."""
         if self._last is not None and self._bar is None and not self._verbose:
             write_err(f"{_models_done(self._last)}; {self._best(self._last)}")
 
@@ -113,7 +117,7 @@ def describe(found: SearchResult) -> dict[str, Any]:
 
 
 def print_tuning(described: Mapping[str, Any]) -> None:
-    """Print the selected candidate, how it compares to others, and a table of candidates."""
+    """Print the result of tune: the selected parameters, comparisons, and a table of candidates."""
     candidates, varied = described["candidates"], described["varied"]
     chosen, metric = candidates[described["chosen"]], described["metric"]
     mean = plus_minus(chosen["mean"], chosen["error"])
@@ -143,10 +147,10 @@ def print_tuning(described: Mapping[str, Any]) -> None:
 
 
 def shown_candidates(described: Mapping[str, Any]) -> list[int]:
-    """Return the indices of the candidates for a table, ordered by combination and C.
+    """Return the indices of the candidates to print, sorted by combination and C.
 
-    If there are many, the table has all candidates of the selected combination and the best one of
-    each other combination.
+    If there are many, they are all values of C for the selected combination of other parameters,
+    and the best value of C for each other combination.
     """
     candidates = described["candidates"]
     order = sorted(
@@ -163,7 +167,7 @@ def shown_candidates(described: Mapping[str, Any]) -> list[int]:
 
 
 def _highest(candidates: Sequence[Mapping[str, Any]], numbers: Iterable[int]) -> int:
-    """Return the index of the candidate with the highest mean; nan is below all numbers."""
+    """Return the index of the candidate with the highest mean score; NaN is the lowest."""
 
     def key(k: int) -> tuple[bool, float]:
         mean = candidates[k]["mean"]
@@ -173,7 +177,11 @@ def _highest(candidates: Sequence[Mapping[str, Any]], numbers: Iterable[int]) ->
 
 
 def sentences(described: Mapping[str, Any]) -> list[str]:
-    """Return sentences about the runner-up, nested folds, and candidates that were not tried."""
+    """Return sentences on the result of tune.
+
+    They are about the second-best candidate, the estimate by nested cross-validation, and
+    candidates that were not tried.
+    """
     lines = []
     if described["comparison"] is not None:
         lines.append(_against_runner_up(described))
@@ -233,7 +241,7 @@ def _against_runner_up(described: Mapping[str, Any]) -> str:
 def train_command(
     files: Sequence[str], reading: Reading, parameters: RidgeParameters, training: Training
 ) -> str:
-    """Return the ``marginrank train`` command that fits the same model, bit for bit."""
+    """Return the command (``marginrank train …``) that fits the same model, bit for bit."""
     is_additive = isinstance(parameters, AdditiveDeclaration)
     command = "train-additive" if is_additive else "train"
     declaration = AdditiveDeclaration if is_additive else LinearDeclaration
@@ -252,7 +260,7 @@ def train_command(
 
 
 def _spelled(values: Mapping[str, Any]) -> list[str]:
-    """Return flags with their values, with all digits of numbers."""
+    """Return flags and their values as words of a command, with all digits of numbers."""
     words = []
     for name, value in values.items():
         words.append(flag(name))

@@ -1,4 +1,4 @@
-"""The standard streams, which may be closed, and text that is safe to show."""
+"""Safe use of stdin, stdout and stderr, which may be closed, and escaping of text for them."""
 
 import os
 import signal
@@ -6,12 +6,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-# Replacements for characters that an encoding lacks; other such characters are escaped.
+# Replacements for characters of ours that the encoding of stdout may lack. Others are escaped.
 PLAIN = str.maketrans("▁▂▃▄▅▆▇█░▒▓×−", "_.-=+*%#.:*x-") | {ord("…"): "..."}
 
 
 def prepare() -> None:
-    """Open closed standard streams; set handling of broken pipes and of unusual characters."""
+    """Prepare stdin, stdout and stderr for a command.
+
+    Closed streams are opened, broken pipes end the program silently, and characters that cannot be
+    encoded are escaped.
+    """
     # If the reader of a pipe has ended, end silently like other programs.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     # If a standard descriptor is free, the next file that is opened gets its number, and output of
@@ -37,13 +41,13 @@ def check_stdout() -> None:
 
 
 def check_piped() -> None:
-    """Raise ValueError if standard input is empty: most often another command failed."""
+    """Raise ValueError if standard input is empty, most likely because a command before failed."""
     if not sys.stdin.buffer.peek(1):  # type: ignore[union-attr]
         raise ValueError("standard input is empty; check whether the command before it failed.")
 
 
 def write_out(text: str) -> None:
-    """Write to standard output, and raise at once if that fails."""
+    """Write to standard output and flush it, so that a failure raises OSError at once."""
     with writing_out():
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -51,7 +55,7 @@ def write_out(text: str) -> None:
 
 @contextmanager
 def writing_out() -> Iterator[None]:
-    """Add the name of standard output to errors of the block."""
+    """Add "standard output" as the file name to an OSError that is raised in the block."""
     try:
         yield
     except BrokenPipeError:
@@ -62,25 +66,25 @@ def writing_out() -> Iterator[None]:
 
 
 def write_err(line: str) -> None:
-    """Write a line to standard error; a failure there cannot be reported anywhere."""
+    """Write a line to standard error; ignore failures, which could not be reported anywhere."""
     with suppress(OSError):
         print(line, file=sys.stderr, flush=True)
 
 
 def silence_stdout() -> None:
-    """Drop unwritten output, which the interpreter would try to write again at exit."""
+    """Discard output that could not be written, so that Python does not write it again at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.close(nowhere)
 
 
 def printable(text: str) -> str:
-    """Return text with control characters and other invisible characters escaped."""
+    """Escape control characters and other invisible characters in a text."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def for_stdout(text: str) -> str:
-    """Return printable text in characters that standard output can encode."""
+    """Escape a text for standard output, and replace characters that it cannot encode."""
     text = printable(text)
     try:
         text.encode(sys.stdout.encoding or "ascii")

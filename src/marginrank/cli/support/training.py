@@ -1,4 +1,4 @@
-"""Shared by the commands that train: checks, reading, fitting with progress, and the summary."""
+"""Steps that all training commands share: checks, reading, fitting with progress, summary."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -42,7 +42,10 @@ NEEDS = tuple((name, "valid") for name in ("valid_group", "metrics", "gain", "di
 
 
 class TrainingTask(NamedTuple):
-    """Files to learn from, validation data, and the file to write the model to."""
+    """The inputs of a training command, with the steps that all training commands share.
+
+    The inputs are the data files and the flags for reading, validation and output.
+    """
 
     files: Sequence[str]
     reading: Reading
@@ -51,13 +54,13 @@ class TrainingTask(NamedTuple):
     phases: Phases
 
     def check_flags(self, *, needs: Pairs = (), conflicts: Pairs = ()) -> None:
-        """Raise ValueError for flags that do not fit the data, or other flags."""
+        """Raise ValueError for flags that do not apply to the data or to other flags."""
         valid, needs = self.validation.valid, (*needs, *NEEDS)
         given = self.reading.given
         check_flags(given, self.files, valid=valid, needs=needs, conflicts=conflicts)
 
     def parameters_of(self, kind: Callable[..., Checked], *flags: Any) -> Checked:
-        """Return an object of class `kind` with the values of flags and the number of threads."""
+        """Create the parameters of a fit (class `kind`) from groups of flags."""
         values = {name: value for group in flags for name, value in vars(group).items()}
         return kind(**values | {"n_jobs": self.reading.n_jobs})
 
@@ -69,10 +72,10 @@ class TrainingTask(NamedTuple):
         outputs: Iterable[str | None] = (),
         only_with: Iterable[tuple[str, str, Sequence[str]]] = (),
     ) -> Checked:
-        """Return `make()`, the parameters, after all checks that need no data.
+        """Create parameters by `make()` and check flags and files, before any data are read.
 
-        `inputs` and `outputs` are files that only some training commands have. `only_with` are
-        flags that require a value of another parameter.
+        `inputs` and `outputs` are files that only some training commands have. `only_with` has
+        flags that require a value of another parameter; see :func:`check_only_with`.
         """
         read = [*self.files, *inputs, self.validation.valid]
         check_writable(self.training.model)
@@ -91,7 +94,7 @@ class TrainingTask(NamedTuple):
     def open(
         self, request: DataRequest | None = None, memory_limit: str | None = None
     ) -> OpenedData:
-        """Read data to learn from; a store that is larger than memory stays on disk."""
+        """Read the training data; X of a store that is larger than memory stays on disk."""
         if [kind_of(path) for path in self.files] != ["store"]:
             return OpenedData(open_data(self.files, self.reading, self.phases, request))
         with self.phases.reading(self.files[0]):
@@ -134,7 +137,7 @@ class TrainingTask(NamedTuple):
             yield watch
 
     def write(self, model: LinearModel | AdditiveModel) -> None:
-        """Write the model; if an error ended the fit, raise it afterwards."""
+        """Write the model to its file; if an error ended the fit, raise it afterwards."""
         path = self.training.model
         with self.phases.phase("write", path), naming(path):
             write_model(model, path)
@@ -152,7 +155,7 @@ class TrainingTask(NamedTuple):
         memory_limit: int | None = None,
         **more: Any,
     ) -> dict[str, Any]:
-        """Evaluate the model on the validation data; print and return the summary."""
+        """Evaluate the model on validation data, if any; print and return a summary of the fit."""
         result = fit_summary(model, counts) | {"model": self.training.model, **more}
         stream = report_of(model).stream
         if stream is not None:
@@ -189,7 +192,7 @@ def warn_of_report(report: FitReport, tol: float, feature_names: list[str] | Non
     """Emit the warnings of a fit; raise KeyboardInterrupt if it was interrupted."""
     if report.stop_reason is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
-    # The program that reads the output of --verbose has ended.
+    # The program that reads the output of --verbose has ended, so this command ends, too.
     if isinstance(report.error, BrokenPipeError):
         raise report.error
     if report.error is None:
@@ -198,7 +201,7 @@ def warn_of_report(report: FitReport, tol: float, feature_names: list[str] | Non
 
 
 def with_seed(model: Model, random_state: int) -> Model:
-    """Return the model with the random_state of its fit among the parameters."""
+    """Return the model with `random_state` added to its parameters, to be saved with it."""
     return replace(model, parameters=model.parameters | {"random_state": random_state})
 
 

@@ -1,6 +1,6 @@
-"""marginrank compat: drop-in replacements for SVM^rank and LIBLINEAR-ranksvm.
+"""The command ``marginrank compat``: drop-in replacements for SVM^rank and LIBLINEAR-ranksvm.
 
-Flags are single letters. They are parsed as in these programs and have the same meaning.
+Flags are single letters, with the same syntax and meaning as in these programs.
 """
 
 from marginrank._utils.parameters import Mention, ParameterError
@@ -19,7 +19,7 @@ PROGRAMS = {
 
 
 def run(flags: CompatFlags, phases: Phases) -> None:
-    """Run the drop-in replacement of a program, with the arguments of that program."""
+    """Run the drop-in replacement of another program, with the arguments of that program."""
     if flags.program not in PROGRAMS:
         raise ValueError(f"{flags.program} must be one of {', '.join(PROGRAMS)}.")
     program = PROGRAMS[flags.program]
@@ -34,6 +34,9 @@ def run(flags: CompatFlags, phases: Phases) -> None:
 
 
 def _as_flag_of_convert(mention: Mention) -> str:
-    """Return a parameter as text; reading options become flags of `marginrank convert`."""
+    """Return a parameter as text for a message.
+
+    The programs have no flags for reading options, so these become flags of `marginrank convert`.
+    """
     reading = mention.name in ("missing", "zero_based")
     return f"marginrank convert {as_flag(mention)}" if reading else str(mention)

@@ -1,4 +1,4 @@
-"""Command lines of SVM-light and LIBLINEAR: flags of one letter, then files."""
+"""Parsing of command lines like those for SVM-light and LIBLINEAR: one-letter flags, then files."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ Check = Callable[[str], Any]
 
 
 class Flag(NamedTuple):
-    """A one-letter flag of a program."""
+    """A one-letter flag of SVM^rank or LIBLINEAR: how it is parsed, and its help."""
 
     help: str
     # Parses the value, or raises ValueError; None for a flag without value.
@@ -20,7 +20,7 @@ class Flag(NamedTuple):
 
 
 class ParsedArguments(NamedTuple):
-    """A parsed command line."""
+    """The flags and files of a parsed command line."""
 
     values: dict[str, Any]  # values of all flags, by their letters
     unused: list[str]  # given flags that have no effect
@@ -29,7 +29,7 @@ class ParsedArguments(NamedTuple):
 
 @dataclass(frozen=True)
 class Program:
-    """The command line of a program, and the function that runs it."""
+    """A program that is replaced (SVM^rank or LIBLINEAR): its flags, and the function to run."""
 
     usage: str
     flags: dict[str, Flag]
@@ -40,7 +40,7 @@ class Program:
     prefixes: dict[str, str] = field(default_factory=dict)
 
     def parse(self, words: Iterable[str]) -> ParsedArguments | None:
-        """Parse the words after the name of the program; return None if they ask for help."""
+        """Parse the arguments of the program; return None if they ask for help."""
         rest = list(words)
         values = {letter: flag.default for letter, flag in self.flags.items()}
         unused = []
@@ -57,7 +57,7 @@ class Program:
         return ParsedArguments(values, unused, rest)
 
     def _check_flag(self, word: str) -> str:
-        """Return the flag of a word; raise ValueError if it is unknown or not supported."""
+        """Return the known flag for an argument; raise ValueError if it is not supported."""
         letter = next((f for p, f in self.prefixes.items() if word.startswith(p)), word)
         if letter in self.flags:
             reason = self.flags[letter].unsupported
@@ -79,7 +79,7 @@ class Program:
             raise ValueError(f"{late} comes after the files; flags come first: {self.usage}.")
 
     def help(self) -> str:
-        """Return the usage, and one line per flag."""
+        """Return the help text: the usage, and one line per flag."""
         rows = [(letter, _described(flag)) for letter, flag in self.flags.items()]
         width = max(len(letter) for letter, _ in rows)
         lines = "".join(f"  {letter:{width}}  {text}\n" for letter, text in rows)
@@ -107,7 +107,7 @@ def _described(flag: Flag) -> str:
 
 
 def positive(text: str) -> float:
-    """Return the text as a positive number; raise ValueError if it is not one."""
+    """Parse a positive number; raise ValueError for any other text."""
     value: float = number(text)
     if not 0.0 < value < float("inf"):
         raise ValueError("must be a positive number")
@@ -115,7 +115,7 @@ def positive(text: str) -> float:
 
 
 def number(text: str, kind: type = float, name: str = "a number") -> Any:
-    """Return the text as a number of type `kind`; raise ValueError if it is not one."""
+    """Parse a number of type `kind`; raise ValueError for any other text."""
     try:
         return kind(text)
     except ValueError:
@@ -126,7 +126,10 @@ integer = partial(number, kind=int, name="an integer")
 
 
 def only(values: Iterable[int], reason: str) -> Check:
-    """Return a parser that accepts only these integers; `reason` is part of the error message."""
+    """Return a function that parses an integer and accepts only these values.
+
+    `reason` explains in the error message why other values are not supported.
+    """
     allowed = tuple(values)
 
     def read(text: str) -> int:

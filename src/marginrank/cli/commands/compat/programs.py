@@ -1,4 +1,4 @@
-"""SVM^rank's svm_rank_learn and svm_rank_classify, LIBLINEAR-ranksvm's train and predict."""
+"""Replacements of SVM^rank's svm_rank_learn and svm_rank_classify, and of LIBLINEAR-ranksvm."""
 
 import os
 from contextlib import suppress
@@ -58,7 +58,7 @@ def _classify(given: ParsedArguments) -> None:
 
 
 def _evaluation(data: RankingData, scores: Any) -> str:
-    """Return the output of svm_rank_classify; a pair of equal scores counts as swapped."""
+    """Return the text that svm_rank_classify prints; a pair with equal scores counts as swapped."""
     good, total = pairs_in_order(data.y, scores, data.qid)
     swapped = total - good
     loss = float(np.mean(np.divide(swapped, total, out=np.zeros_like(total), where=total > 0)))
@@ -202,7 +202,7 @@ def _no_bias(value: float) -> float:
 
 
 def _only_weights(model: LinearModel, verbose: bool) -> LinearModel:
-    """Print the result of a fit, warn, and return a model that has only its weights."""
+    """Print the result of a fit, emit its warning, and return a model with nothing but weights."""
     report = report_of(model)
     if report.stop_reason is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
