@@ -1,4 +1,4 @@
-"""Solvers, one algorithm per file: functions that minimize an Objective.
+"""Solvers, one algorithm per file: each is a function that minimizes an objective.
 
 Only stochastic solvers see more than the objective: the pairs and the rows of X.
 """

@@ -1,6 +1,6 @@
 """Helpers shared by all solvers: record of the iterations, first evaluation, input checks.
 
-A *point* is the objective evaluated at one w, with gradient, Hessian products and certificate.
+A *point* is the objective evaluated at one w, with gradient, Hessian products and an error bound.
 """
 
 import time
@@ -20,7 +20,7 @@ SUSPECTS = 1000  # columns that are searched for NaN: enough for a message, chea
 
 
 class Progress:
-    """Records the iterations of a solver, calls its callback and builds its SolverResult."""
+    """Records the iterations of a solver, calls its callback and builds its result."""
 
     def __init__(self, objective: Objective, callback: Callback | None) -> None:
         self.history: list[Iteration] = []
@@ -45,9 +45,10 @@ class Progress:
         gap: float | None = None,
         gradient: Floats | None = None,
     ) -> None:
-        """Append one iteration, which ended at `point`, to the history and call the callback.
+        """Append one iteration of a solver to the history, and call the callback.
 
-        `gap` and `gradient` are the ones of `point` by default.
+        `point` is the objective at the end of the iteration. `gap` and `gradient` replace the error
+        bound and the gradient of `point`, if given.
         """
         self.n_iter += point.objective is self._objective  # iterations on samples do not count
         line = Iteration(
@@ -69,7 +70,7 @@ class Progress:
             self._callback(line)
 
     def update(self, point: Point | DerivedPoint) -> None:
-        """Replace the gap of the last recorded iteration by `point.gap`, if it ended at `point`."""
+        """Update the error bound of the last recorded iteration, if it ended at `point`."""
         if self.history and self.history[-1].objective == point.value:
             self.history[-1] = self.history[-1]._replace(gap=point.gap, estimate=point.gap)
 
@@ -81,7 +82,7 @@ class Progress:
         *,
         gap: float | None = None,
     ) -> SolverResult:
-        """Return the SolverResult for the final `point`; `gap` is `point.gap` by default."""
+        """Return the result of a solver that ended at `point`; `gap` is `point.gap` by default."""
         return SolverResult(
             w=point.w,
             scores=point.scores,
@@ -96,18 +97,18 @@ class Progress:
 
 
 def closeness(line: Iteration) -> tuple[float, float]:
-    """Return a sort key of iterations, smallest for the best: largest sample, lowest objective."""
+    """Return a sort key for iterations: larger samples first, then lower objectives."""
     return -line.fraction, line.objective
 
 
 def check_smooth(objective: Objective) -> None:
-    """Raise ValueError if the loss of the objective has a kink, that is, is not differentiable."""
+    """Raise ValueError if the loss of the objective is not differentiable."""
     if not objective.loss.smooth:
         raise ValueError(f"loss={objective.loss.name!r} is not smooth; use a smooth loss.")
 
 
 def start(objective: Objective, w: Floats, scores: Scores | None = None) -> Point:
-    """Evaluate an objective at initial weights w; raise ValueError if sums of features overflow."""
+    """Evaluate an objective at the initial weights w; raise ValueError if sums of X overflow."""
     point = objective.at(w, scores)
     check_magnitude(point)
     return point
@@ -116,9 +117,10 @@ def start(objective: Objective, w: Floats, scores: Scores | None = None) -> Poin
 def start_inside(
     objective: Objective, regularizer: Regularizer, w0: Floats | None, scores0: Scores | None
 ) -> Point:
-    """Evaluate an objective at the initial weights `w0`, or at zero if `w0` is None.
+    """Evaluate an objective with a regularizer at the initial weights `w0`, by default zero.
 
-    Weights outside the domain of the regularizer are moved into it. `scores0` is X w0, if known.
+    Weights that violate the constraints of the regularizer are moved inside. `scores0` is X w0, if
+    known.
     """
     if w0 is None:
         return start(objective, np.zeros(objective.n_features))
@@ -127,7 +129,7 @@ def start_inside(
 
 
 def check_magnitude(point: Point) -> None:
-    """Raise ValueError if the gradient at the initial weights overflows; name the feature."""
+    """Raise ValueError, with a feature, if the gradient at the initial weights overflows."""
     # A NaN fails the comparison, too.
     if np.abs(point.gradient).max() < SUSPICIOUS:
         return

@@ -34,10 +34,10 @@ Structure = Regularizer | Cone | Groups  # beside the loss and the ridge
 
 
 class Solver(NamedTuple):
-    """An entry of SOLVERS: a function that minimizes an objective, and the problems it supports.
+    """A solver and the problems that it supports: losses and regularizers.
 
-    `minimize` takes an objective, and a `regularizer` if the problem has one. `takes` returns True
-    if a loss and a regularizer (None for the ridge alone) are supported.
+    `minimize` is a function of an objective, and of a `regularizer` if the problem has one. `takes`
+    returns True if a loss and a regularizer (None for the ridge alone) are supported.
     """
 
     minimize: Callable[..., SolverResult]
@@ -96,7 +96,7 @@ SOLVERS = {
 
 
 def solvers_for(loss: Loss, regularizer: Structure | None = None) -> list[str]:
-    """Return the names of the solvers that support a loss and a regularizer, the default first.
+    """Return the names of the solvers for a loss and a regularizer, the default first.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def _by_public_name(loss: Loss, regularizer: Structure | None) -> dict[str, Solv
 def find_solver(
     name: str, loss: Loss, regularizer: Structure | None = None
 ) -> Callable[..., SolverResult]:
-    """Return the solver with a name, or the default for "auto", as a function of an objective.
+    """Return a solver by name, or the default for "auto"; it is a function of an objective.
 
     Raise ParameterError if the solver does not support the loss and the regularizer.
 
@@ -154,16 +154,16 @@ def find_solver(
 
 
 def state_bytes(name: str, loss: Loss, regularizer: Structure | None = None) -> int:
-    """Return the largest memory that a solver needs per document, in bytes."""
+    """Return the number of bytes per document that a solver needs at most."""
     able = _by_public_name(loss, regularizer)
     found = able[next(iter(able)) if name == "auto" else name]
     return found.state_bytes + POINTS * PIECE_BYTES * (len(loss.pieces) - 1)
 
 
 def solver_names(*, regularized: bool) -> list[str]:
-    """Return the public names of solvers: with `regularized`, of those that take a regularizer.
+    """Return the public names of all solvers for objectives with a ridge alone.
 
-    Otherwise return the names of the solvers for objectives with a ridge alone.
+    With `regularized`, return the names of the solvers that support a regularizer instead.
     """
     return [
         name

@@ -1,4 +1,4 @@
-"""The records that solvers return."""
+"""The result of a solver, and a Hessian that similar problems can reuse."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -12,14 +12,14 @@ Callback = Callable[[Iteration], None]
 
 
 class Curvature(NamedTuple):
-    """The Hessian of a loss with respect to m of the weights, for reuse in similar problems."""
+    """The Hessian of the loss in some of the weights, to reuse in similar problems."""
 
     features: Integers  # ascending
     hessian: Floats  # shape (m, m), without a ridge
     cost: float  # number of sweeps spent on computing it
 
     def scaled(self, weight: float, sizes: Floats | None = None) -> "Curvature":
-        """Return the Hessian after multiplying the loss by `weight` and feature j by sizes[j]."""
+        """Return the Hessian for the loss times `weight` and each feature j times sizes[j]."""
         hessian = weight * self.hessian
         if sizes is not None:
             own = sizes[self.features]
@@ -29,7 +29,7 @@ class Curvature(NamedTuple):
 
 @dataclass
 class SolverResult:
-    """The best weights that a solver found, their certificate, and the record of its iterations."""
+    """The best weights that a solver found, a bound on their error, and its iterations."""
 
     w: Floats
     scores: Scores  # Xw, for a warm start on the same documents
@@ -47,7 +47,7 @@ class SolverResult:
         return self.stop
 
     def times(self, factor: float) -> "SolverResult":
-        """Return this result for the objective multiplied by `factor`; the weights are the same."""
+        """Return this result for the objective times `factor`, which has the same minimum."""
         return replace(
             self,
             objective=factor * self.objective,

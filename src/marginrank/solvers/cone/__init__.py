@@ -1,1 +1,1 @@
-"""Solvers for weights in a cone Gu ≥ 0, for monotone curves."""
+"""Solvers for weights w with linear constraints Gw ≥ 0 (a cone), as in monotone curves."""

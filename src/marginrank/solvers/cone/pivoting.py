@@ -1,14 +1,15 @@
-"""Block principal pivoting: minimization over a cone Gu ≥ 0 by a search for active constraints.
+"""Minimization of a smooth loss with linear constraints Gu ≥ 0, by block principal pivoting.
 
-Each step solves the problem on a face of the cone, where some constraints are equations (*active*)
-and the others are ignored: an unconstrained problem, for any solver. An ignored constraint is wrong
-if it is violated; an active one is wrong if its multiplier is negative. All wrong constraints
-change at once as long as their number falls, with a few exceptions. After that only the last one
-changes in each step. This terminates because F is strictly convex (Murty, 1974; Habetler and
-Kostreva, 1978, for functions that are not quadratic; Júdice and Pires, 1994, for blocks).
+The set of u with Gu ≥ 0 is a cone. Each step minimizes the objective on a face of the cone: some
+constraints are equations (*active*), the others are ignored. This is an unconstrained problem, for
+any solver. An ignored constraint is wrong if it is violated; an active one is wrong if its
+multiplier is negative. All wrong constraints change at once as long as their number falls, with a
+few exceptions. After that only the last one changes in each step. This terminates because F is
+strictly convex (Murty, 1974; Habetler and Kostreva, 1978, for functions that are not quadratic;
+Júdice and Pires, 1994, for blocks).
 
-Every step also projects the optimum of its face onto the cone. The certificate of the projection is
-a lower bound on F*.
+Every step also projects the minimum on its face onto the cone. The certificate of the projection is
+a lower bound on the constrained minimum of F.
 """
 
 from collections.abc import Callable
@@ -44,10 +45,11 @@ def smooth_in_cone(
     seed: int = 0,
     callback: Callback | None = None,
 ) -> SolverResult:
-    """Minimize an objective with a smooth loss over the cone `regularizer`.
+    """Minimize an objective with a smooth loss over weights with linear constraints (a cone).
 
-    `minimize` solves the problems on faces. `max_iter` limits the number of faces and of iterations
-    on all of them, and `callback` is called once per face. The other parameters are as in
+    A face of the cone is the set of weights on which some constraints are equations. `minimize`
+    solves the problem on a face. `max_iter` limits the number of faces and of iterations on all of
+    them, and `callback` is called once per face. The other parameters are as in
     :func:`~marginrank.solvers.smooth.newton.newton`.
     """
     progress = Progress(objective, callback)
@@ -71,7 +73,7 @@ def smooth_in_cone(
 
 
 class FaceOptimum(NamedTuple):
-    """The minimum of the objective on one face, and its projection onto the cone."""
+    """The minimum of an objective on a face (some constraints as equations), and its projection."""
 
     free: Point  # may be outside of the cone
     inside: ConePoint  # the nearest point of the cone
@@ -82,9 +84,10 @@ class FaceOptimum(NamedTuple):
 
 
 class Pivoting:
-    """The search for the face of the cone that has the minimum, for a sequence of objectives.
+    """The search for the linear constraints that are active at the minimum of an objective.
 
-    The next objective starts with the face and the weights of the last one.
+    Several objectives can be minimized one after the other; the next one starts with the active
+    constraints and the weights of the last one.
     """
 
     def __init__(self, cone: Cone, minimize: Minimize, max_iter: int, seed: int) -> None:
@@ -98,12 +101,12 @@ class Pivoting:
         self._held = np.zeros(cone.n_constraints, dtype=bool)
 
     def begin(self, w: Floats) -> None:
-        """Set the initial face and weights to the projection of w onto the cone."""
+        """Start at w, projected to satisfy the constraints."""
         self.w, self._held = self._cone.nearest(w)
 
     @property
     def gap(self) -> float:
-        """The certified upper bound on F − F* at the best point so far."""
+        """Proven upper bound on F − min F at the best weights so far."""
         if self.best is None:
             return np.inf
         bounded = max(self.best.value - self.lower, 0.0) + self.best.base.rounding
@@ -112,9 +115,10 @@ class Pivoting:
     def run(
         self, objective: Objective, tol: float, record: Callable[[FaceOptimum], None]
     ) -> tuple[float, StopReason]:
-        """Minimize `objective` over the cone; return an estimate of F − F* and the stop reason.
+        """Minimize `objective` with linear constraints; return the error and why it stopped.
 
-        Updates w, best and lower. `record` is called with the result on each face.
+        The error is an estimate of F − min F. Sets the attributes w, best and lower. `record` is called with the result for each set of
+        active constraints.
         """
         self.best, self.lower = None, 0.0
         exchange = _Exchange(self._cone.n_constraints)
@@ -188,17 +192,21 @@ class Pivoting:
 
 
 class _Exchange:
-    """The rule that chooses the constraints of the next face: block steps, then single ones."""
+    """The rule that chooses which constraints to treat as equations next.
+
+    It first changes all constraints that are wrong, later one at a time.
+    """
 
     def __init__(self, n_constraints: int) -> None:
         self._fewest = n_constraints + 1
         self._chances = CHANCES
 
     def next(self, held: Booleans, wrong: Booleans) -> tuple[Booleans, bool]:
-        """Choose the active constraints of the next face; return them as a mask.
+        """Choose the constraints to treat as equations next; return them as a mask.
 
-        `held` are the active and `wrong` the wrong constraints of the current face. Also return
-        whether fewer constraints are wrong than on any face before.
+        `held` are the current equations, and `wrong` the constraints that must change: violated
+        ones, and equations with a negative multiplier. Also return whether there are fewer wrong
+        ones than ever before.
         """
         n_wrong = int(np.count_nonzero(wrong))
         is_better = n_wrong < self._fewest

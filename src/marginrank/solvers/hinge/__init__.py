@@ -1,1 +1,1 @@
-"""Solvers for the hinge loss, which is not smooth."""
+"""Solvers for the hinge loss, which is not differentiable."""

@@ -86,12 +86,12 @@ def _is_stuck(bounds: list[tuple[float, float]]) -> bool:
 
 
 def bmrm(objective: Objective, **options: Any) -> SolverResult:
-    """Minimize an objective with a hinge loss by BMRM (paper 4): cutting planes at each new w."""
+    """Minimize an objective with a hinge loss by BMRM, the cutting-plane method of paper 4."""
     return _solve_bundle(objective, line_search=False, **options)
 
 
 def ocas(objective: Objective, **options: Any) -> SolverResult:
-    """Minimize an objective with a hinge loss by OCAS: cutting planes near the best w so far."""
+    """Minimize an objective with a hinge loss by OCAS, cutting planes with line searches."""
     return _solve_bundle(objective, line_search=True, **options)
 
 
@@ -111,7 +111,7 @@ def _ocas_step(best: Point, w: Floats) -> tuple[Point, Point]:
 class Bundle:
     """Cutting planes below the loss, and the problem of minimizing the ridge plus their maximum.
 
-    `lower` is the best certified lower bound on F* so far.
+    `lower` is the best proven lower bound on the minimum of the objective so far.
     """
 
     def __init__(self, magnitudes: Floats, ridge: float) -> None:
@@ -134,11 +134,11 @@ class Bundle:
         return self._intercepts.size
 
     def gap(self, point: Point) -> float:
-        """Return a certified upper bound on F − F* at `point`."""
+        """Return a proven upper bound on F(w) − min F, for `point` = F evaluated at w."""
         return max(point.value - self.lower, 0.0) + point.rounding
 
     def add(self, point: Point) -> None:
-        """Add the cutting plane that touches the loss at `point.w`."""
+        """Add the cutting plane that touches the loss at the weights of `point`."""
         gradient = point.gradient - self._ridge * point.w
         intercept = point.loss_value - float(gradient @ point.w)
         # Errors of the scores enter twice: in the value, and in the product that is subtracted.
@@ -148,7 +148,7 @@ class Bundle:
     def add_plane(
         self, gradient: Floats, intercept: float, slope_rounding: float = 0.0, rounding: float = 0.0
     ) -> None:
-        """Add the cutting plane intercept + gradientᵀw, which is below the loss up to rounding."""
+        """Add a cutting plane, intercept + gradientᵀw, below the loss except for rounding."""
         self._slope_rounding = np.append(self._slope_rounding, slope_rounding)
         self._rounding = np.append(self._rounding, rounding)
         self._extend_basis(gradient)
@@ -172,7 +172,10 @@ class Bundle:
         self._coordinates = np.vstack([self._coordinates, coordinates])
 
     def minimize(self) -> Floats:
-        """Return the w that minimizes the ridge plus the highest plane; update `lower`."""
+        """Return the w that minimizes the ridge plus the highest of the cutting planes.
+
+        Also updates `lower`, the lower bound on the minimum of the objective.
+        """
         root = np.sqrt(self._ridge)
         slopes = self._coordinates / root
         v, beta = lowest_point(slopes, self._intercepts, self._beta)

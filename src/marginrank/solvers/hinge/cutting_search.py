@@ -1,4 +1,4 @@
-"""Exact line search for losses with kinks, which works on scores and does not read X."""
+"""Exact line search for piecewise linear losses; it works on scores and does not read X."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ MAX_POINTS = 40  # safety limit on evaluations: most searches need only a few
 
 
 class _Trial(NamedTuple):
-    """One evaluation of φ(a) in :func:`cutting_search`, at the step size a = `size`."""
+    """One evaluation of F(w + a · direction) in a line search, at the step size a = `size`."""
 
     size: float
     point: Point
@@ -26,7 +26,7 @@ class _Trial(NamedTuple):
 def cutting_search(
     start: Point, direction: Floats, direction_scores: Scores, accuracy: float = 0.05
 ) -> Point:
-    """Minimize φ(a) = F(w + a · direction) over the step a ≥ 0; return the point at the minimum.
+    """Minimize φ(a) = F(w + a · direction) over the step a ≥ 0; return F evaluated at the minimum.
 
     `start` is F evaluated at w, and `direction_scores` is X · direction. φ is a parabola q (the
     ridge) plus a convex L with kinks (the loss). The tangents of L at the ends of the bracket bound

@@ -1,14 +1,15 @@
-"""The small quadratic program of the bundle methods, by a primal active-set method.
+"""The small quadratic program of the cutting-plane methods: the lowest point of planes plus ridge.
 
 Plane k has height b_k + g_kᵀv at v. The v that minimizes ½‖v‖² plus the height of the highest plane
 is −Σ β_k g_k, where the weights β of the planes maximize
 
     Σ β_k b_k − ½‖Σ β_k g_k‖²,   β ≥ 0, Σ β_k = 1.
 
-As in Wolfe's algorithm for the point of smallest norm (1976), the slopes g_k of the planes in use
-are affinely independent. A step goes to the best weights on these planes alone, which makes them
-equally high at v. If a weight becomes zero on the way, the step ends and that plane is dropped.
-After a full step the plane that is highest at v is added; if it is in use already, v is optimal.
+The method is a primal active-set method. As in Wolfe's algorithm for the point of smallest norm
+(1976), the slopes g_k of the planes in use are affinely independent. A step goes to the best
+weights on these planes alone, which makes them equally high at v. If a weight becomes zero on the
+way, the step ends and that plane is dropped. After a full step the plane that is highest at v is
+added; if it is in use already, v is optimal.
 
 Slopes may be of any size: 1e9 if C is large and pairs are many. Next to a plane of slope zero such
 planes have weights of 1e-9, so no tolerance can apply to weights. Without that plane v is a sum of
@@ -28,8 +29,8 @@ ROUNDS = 10  # most rounds per plane: rounding could add and drop planes forever
 def lowest_point(slopes: Floats, intercepts: Floats, beta: Floats) -> tuple[Floats, Floats]:
     """Return the v that minimizes ½‖v‖² + max_k (b_k + g_kᵀv), and the weights β of the planes.
 
-    Row k of `slopes` is g_k, and `intercepts` are the b_k. `beta` are initial weights; slopes with
-    a positive weight must be affinely independent.
+    At the minimum, v = −Σ β_k g_k. Row k of `slopes` is g_k, and `intercepts` are the b_k. `beta`
+    are initial weights; slopes with a positive weight must be affinely independent.
     """
     program = _Program(slopes, intercepts, beta)
     for _ in range(ROUNDS * beta.size):
@@ -39,7 +40,7 @@ def lowest_point(slopes: Floats, intercepts: Floats, beta: Floats) -> tuple[Floa
 
 
 class _Program:
-    """State of the active-set method: all planes, the planes in use, their weights β, and v."""
+    """State of the quadratic program over cutting planes: planes, their weights and the minimum."""
 
     def __init__(self, slopes: Floats, intercepts: Floats, beta: Floats) -> None:
         self.beta = beta.copy()
@@ -49,7 +50,7 @@ class _Program:
         self._used = np.flatnonzero(beta)  # in the order in which they were added
 
     def add_highest(self) -> bool:
-        """Add the plane that is highest at v to the planes in use; return False if it is in use."""
+        """Add the highest plane at v to the planes in use; return False if it is among them."""
         heights = self._intercepts + self._slopes @ self.v
         terms = np.abs(self._intercepts) + np.abs(self._slopes) @ np.abs(self.v)
         top = self._used[np.argmax(heights[self._used])]
@@ -61,9 +62,9 @@ class _Program:
         return True
 
     def settle(self) -> bool:
-        """Find the best weights of the planes in use; return False if the last plane gets zero.
+        """Compute the best weights of the planes in use; return False if the last one gets zero.
 
-        Updates beta, v and, if weights become zero, the planes in use.
+        Planes whose weight becomes zero are dropped. Sets the attributes beta and v.
         """
         while True:
             before = self.beta[self._used]
@@ -112,7 +113,7 @@ class _Hull:
         return not self._dependent.size  # the slopes are affinely independent
 
     def lowest_point(self) -> Floats:
-        """Return the v at which all planes have equal height and ½‖v‖² + height is smallest."""
+        """Return the v with the smallest ½‖v‖² + height at which all planes have equal height."""
         outside = self._slope
         for _ in range(2):  # after one pass, rounding of the slope may exceed v
             outside = outside - self._basis @ (outside @ self._basis)
@@ -129,10 +130,10 @@ class _Hull:
         return _solve(self._factor, -self._rises, transposed=True)
 
     def free_change(self) -> Floats:
-        """Return a change of the weights that leaves Σ β_k g_k the same and makes one weight zero.
+        """Return a change of the weights β that keeps Σ β_k g_k and makes one weight zero.
 
-        The last plane gains weight, because it is higher at v than the others, which are equally
-        high.
+        g_k are the slopes of the planes. The last plane gains weight, because it is higher at v
+        than the others, which are equally high.
         """
         column = self._dependent[0]
         change = np.zeros(self._lengths.size)

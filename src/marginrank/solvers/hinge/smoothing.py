@@ -1,8 +1,9 @@
-"""Newton's method on smoothed hinge losses of decreasing width: the default hinge solver.
+"""The default solver for hinge losses: Newton's method on smoothed losses of decreasing width.
 
-See :mod:`marginrank.solvers.hinge.widths` for the smoothing width, the band (the pairs that the
-smoothing affects) and the certificate. When few pairs are in the band, the minima of the last two
-widths are extrapolated to a width of zero.
+The kink of the hinge is replaced by a parabola on an interval.
+:mod:`marginrank.solvers.hinge.widths` describes the width of this interval, the band (the pairs
+that the smoothing affects) and the lower bound on the minimum. When few pairs are in the band, the
+minima of the last two widths are extrapolated to a width of zero.
 """
 
 from dataclasses import replace
@@ -46,14 +47,14 @@ def smoothing(
     callback: Callback | None = None,
     curvature: Curvature | None = None,
 ) -> SolverResult:
-    """Minimize an objective with a hinge loss, which is replaced by smooth losses.
+    """Minimize an objective with a hinge loss by a sequence of smooth problems; the default solver.
 
     The smooth losses differ from the hinge on an interval of decreasing width, and each smoothed
-    problem is solved from the previous solution. The parameters are as in
-    :func:`~marginrank.solvers.smooth.newton.newton`. Stops when the certificate reaches `tol`. With
-    badly scaled features, rounding may prevent that; the fit then stops on Newton's estimate plus
-    the certified error of the smoothing. `max_iter` limits the number of widths; `callback` runs
-    once per width.
+    problem is solved from the previous solution. Stops when a proven bound shows that `tol` is
+    reached. With badly scaled features, rounding may prevent that; the fit then stops on Newton's
+    estimate plus the proven error of the smoothing. `max_iter` limits the number of widths;
+    `callback` runs once per width. The other parameters are as in
+    :func:`~marginrank.solvers.smooth.newton.newton`.
     """
     progress = Progress(objective, callback)
     first = objective.at_zero() if w0 is None else start(objective, w0, scores0)
@@ -62,7 +63,7 @@ def smoothing(
 
 
 class _NewtonWidths(Widths[Point]):
-    """Solves smoothed problems by Newton's method, each from the optimum for the last width."""
+    """Solves smoothed hinge problems by Newton's method, each from the last solution."""
 
     def __init__(
         self,

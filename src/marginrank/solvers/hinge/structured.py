@@ -1,11 +1,10 @@
-"""Solver for the hinge loss with a cone, a group penalty or an l1 norm, by smoothing.
+"""Solver for the hinge loss with linear constraints, a group penalty or an l1 norm, by smoothing.
 
-The smoothed problems of :mod:`marginrank.solvers.hinge.widths`, one per width, are solved in a cone
-by :mod:`~marginrank.solvers.cone.pivoting` from face to face (on a face, some constraints of Gu ≥ 0
-are active), with groups by :func:`~marginrank.solvers.sparse.group_newton.group_newton`, and with
-an l1 norm by :mod:`~marginrank.solvers.sparse.proximal_newton`. With an l1 norm the problem is a
-linear program, up to a ridge: below some width the lower bound is exact, and the optimum is linear
-in the width.
+The smoothed problems of :mod:`marginrank.solvers.hinge.widths`, one per width, are solved by other
+solvers. With linear constraints Gu ≥ 0 (a cone), this is :mod:`~marginrank.solvers.cone.pivoting`;
+with groups, :func:`~marginrank.solvers.sparse.group_newton.group_newton`; with an l1 norm,
+:mod:`~marginrank.solvers.sparse.proximal_newton`. With an l1 norm the problem is a linear program,
+up to a ridge: below some width the lower bound is exact, and the minimum is linear in the width.
 """
 
 from abc import abstractmethod
@@ -47,9 +46,10 @@ def structured_smoothing(
     seed: int = 0,
     callback: Callback | None = None,
 ) -> SolverResult:
-    """Minimize an objective with a hinge loss and a regularizer.
+    """Minimize an objective with a hinge loss and a regularizer or linear constraints.
 
-    The other parameters are as in :func:`~marginrank.solvers.hinge.smoothing.smoothing`.
+    The parameters are as in :func:`~marginrank.solvers.hinge.smoothing.smoothing`, in addition to
+    `regularizer`.
     """
     progress = Progress(objective, callback)
     widths: _StructuredWidths[Any]
@@ -66,7 +66,7 @@ P = TypeVar("P", bound=DerivedPoint)
 
 
 class SmoothOptimum(NamedTuple, Generic[P]):
-    """The approximate minimum of a smoothed problem, and an estimate of its distance to F*."""
+    """The approximate minimum of a smoothed hinge problem, and an estimate of F − min F."""
 
     point: P
     estimate: float
@@ -74,7 +74,7 @@ class SmoothOptimum(NamedTuple, Generic[P]):
 
 
 class _StructuredWidths(Widths[P]):
-    """Base class: solves smoothed problems with a cone, a group penalty or an l1 norm."""
+    """Base class: solves smoothed hinge problems with constraints or a regularizer."""
 
     def __init__(self, objective: Objective, tol: float) -> None:
         super().__init__(objective, self._wrap(objective.at_zero()), tol)
@@ -85,7 +85,7 @@ class _StructuredWidths(Widths[P]):
 
     @abstractmethod
     def _minimize(self, objective: Objective, tol: float) -> SmoothOptimum[P]:
-        """Minimize a smoothed objective plus the regularizer, from the last optimum."""
+        """Minimize a smoothed objective plus the regularizer, from the last solution."""
 
     def _inside(self, w: Floats) -> Floats:
         """Return the weights nearest to w that satisfy the constraints of the regularizer."""
@@ -109,7 +109,7 @@ class _StructuredWidths(Widths[P]):
         self._before = self._width, w
 
     def _shrink(self, stage: Stage[P]) -> bool:
-        """Choose the next width; return False also after FAILURES problems without progress."""
+        """Choose the next width; return False to stop, as after FAILURES failed problems."""
         unsolved = stage.estimate - stage.band - stage.rounding > self.gap
         is_stuck = self.gap > STUCK * self._gap_before
         self._failures = self._failures + 1 if unsolved or is_stuck else 0
@@ -118,7 +118,7 @@ class _StructuredWidths(Widths[P]):
 
 
 class _ConeWidths(_StructuredWidths[ConePoint]):
-    """Solves smoothed problems in a cone by pivoting, each from the last face."""
+    """Solves smoothed hinge problems with linear constraints, each from the last solution."""
 
     def __init__(
         self, objective: Objective, cone: Cone, w0: Floats | None, tol: float, seed: int
@@ -149,7 +149,7 @@ class _ConeWidths(_StructuredWidths[ConePoint]):
 
 
 class _GroupWidths(_StructuredWidths[GroupPoint]):
-    """Solves smoothed problems with a group penalty, each from the last optimum."""
+    """Solves smoothed hinge problems with a group penalty, each from the last solution."""
 
     def __init__(
         self, objective: Objective, groups: Groups, w0: Floats | None, tol: float, seed: int
@@ -182,7 +182,7 @@ class _GroupWidths(_StructuredWidths[GroupPoint]):
 
 
 class _SparseWidths(_StructuredWidths[L1Point]):
-    """Solves smoothed problems with an l1 norm, each from the last optimum."""
+    """Solves smoothed hinge problems with an l1 norm, each from the last solution."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Smoothing of the hinge loss with a decreasing width, and the lower bounds on F* that it gives.
+"""Smoothing of the hinge loss with a decreasing width, and lower bounds on the minimum F*.
 
 Each kink θ of the loss becomes a parabola on the band [θ − ε/2, θ + ε/2] of width ε, which gives a
 smooth loss L_ε and objective F_ε. Only pairs whose score difference t lies in the band change their
@@ -60,7 +60,10 @@ class Stage(NamedTuple, Generic[P]):
 
 
 class LowerBound(NamedTuple):
-    """A lower bound on F* from the plane P of a smoothed loss, and the parts of the bound."""
+    """A lower bound on the minimum of the hinge objective, and the terms of the bound.
+
+    It comes from a plane below the hinge loss, which the slopes of the smoothed loss define.
+    """
 
     plane: float  # P(w)
     bound: float
@@ -85,7 +88,7 @@ class Widths(ABC, Generic[P]):
         return max(self.best.value - self.lower, 0.0) + self.best.rounding
 
     def minimize(self, progress: Progress, max_iter: int) -> SolverResult:
-        """Minimize the objective, one width per iteration, until gap or estimate meets tol."""
+        """Minimize the hinge objective to `tol`, with one smoothing width per iteration."""
         if self.best.value == 0.0 == self.gap:  # no pair has a loss: a relative gap is undefined
             return progress.result(self.best, self.gap, StopReason.CERTIFIED, gap=self.gap)
         stop, estimate = StopReason.MAX_ITER, np.inf
@@ -118,7 +121,7 @@ class Widths(ABC, Generic[P]):
         return meets(self._tol, self.best.value, self.gap)
 
     def _begin(self) -> None:
-        """Prepare a warm start before the first width."""
+        """Prepare a warm start before the first smoothing width."""
 
     @abstractmethod
     def _solve(self) -> Stage[P]:
@@ -126,20 +129,21 @@ class Widths(ABC, Generic[P]):
 
     @abstractmethod
     def _lower_bound(self, base: Point, edges: Point, smooth: P) -> LowerBound:
-        """Return the largest lower bound on F* by a multiple τP of the plane.
+        """Return a lower bound on the minimum F* of the hinge objective, by a multiple of a plane.
 
-        `edges` is the loss ½ (H_{θ+ε/2} + H_{θ−ε/2}), at the same w as `base` and `smooth`.
+        `edges` is the loss ½ (H_{θ+ε/2} + H_{θ−ε/2}), at the same w as `base` and `smooth`; see the
+        docstring of the module.
         """
 
     @abstractmethod
     def _wrap(self, point: Point) -> P:
-        """Return `point` with the penalty or the cone of this problem added."""
+        """Return `point` with the penalty or the constraints of this problem added."""
 
     def _smoothed(self) -> Objective:
         return self._objective.with_loss(self._objective.loss.smoothed(self._width))
 
     def _bound_at(self, base: Point, smooth: P) -> tuple[Point, LowerBound]:
-        """Return the hinge objective at the w of a smoothed one, and a lower bound on F*.
+        """Evaluate the hinge objective at the w of a smoothed one; also bound its minimum below.
 
         Updates `best` and `lower`.
         """
@@ -159,10 +163,10 @@ class Widths(ABC, Generic[P]):
             self.best = offered
 
     def _shrink(self, stage: Stage[P]) -> bool:
-        """Choose the next width; return False if rounding would then be most of the gap.
+        """Choose the next smoothing width; return False if rounding would then be most of the gap.
 
-        The band's part of the gap should fall below tol · F. It is about quadratic in the width,
-        and the rounding of the lower bound is about inverse to the width.
+        The error of the smoothing should fall below tol · F. It is about quadratic in the width,
+        and the rounding error of the lower bound is about inverse to the width.
         """
         band = min(stage.band, self.gap)  # an extrapolation may have come closer since
         wanted = BAND_SHARE * self._tol * self.best.value
@@ -173,10 +177,11 @@ class Widths(ABC, Generic[P]):
 
 
 def ridge_bound(base: Point, edges: Point, smooth: Point | StructuredPoint) -> LowerBound:
-    """Return the lower bound on F* (see the module) for an objective with a ridge ρ > 0.
+    """Return a lower bound on the minimum of an objective with a hinge loss and a ridge.
 
-    `base` and `smooth` are the smoothed objective without and with its penalty or cone, and `edges`
-    is the loss ½ (H_{θ+ε/2} + H_{θ−ε/2}), all at the same w.
+    The docstring of the module derives it. `base` and `smooth` are the smoothed objective without
+    and with its penalty or constraints, and `edges` is the loss ½ (H_{θ+ε/2} + H_{θ−ε/2}), all at
+    the same w.
     """
     w, gradient = base.w, smooth.gradient
     penalty, slack = smooth.penalty, smooth.slack

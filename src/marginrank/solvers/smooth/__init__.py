@@ -1,1 +1,1 @@
-"""Solvers for losses with a derivative."""
+"""Solvers for differentiable losses."""

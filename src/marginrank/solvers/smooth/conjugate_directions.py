@@ -1,7 +1,6 @@
-"""Newton directions of several problems, by conjugate gradients that share passes over X.
+"""Newton directions for several problems, by conjugate gradients that share passes over X.
 
-A *point* is the objective of one problem, evaluated at its current weights. A pass over X is called
-a *sweep*.
+A *point* is the objective of one problem, evaluated at its current weights.
 """
 
 from collections.abc import Sequence
@@ -17,9 +16,10 @@ from marginrank.solvers.smooth.preconditioner import Preconditioner
 
 
 class Accuracy(NamedTuple):
-    """The stopping rule of conjugate gradients: how much decrease a direction may miss.
+    """The stopping rule of conjugate gradients for a Newton direction.
 
-    The decrease is that of the quadratic model of the objective.
+    It limits how much less the quadratic model of the objective may decrease along the direction
+    than along the exact Newton direction.
     """
 
     share: float  # share of the decrease along the direction
@@ -28,7 +28,7 @@ class Accuracy(NamedTuple):
 
 
 class PathDirection(NamedTuple):
-    """An approximate Newton direction d, its scores Xd, and bounds on what d misses.
+    """An approximate Newton direction d, its scores Xd, and bounds on its error.
 
     `decrement` is the decrease of the quadratic model along d. The exact Newton direction would
     decrease it further: `missing` is an estimate of this difference by the preconditioner, and
@@ -51,10 +51,10 @@ def solve_together(
     accuracies: Sequence[Accuracy],
     most_products: int,
 ) -> list[PathDirection]:
-    """Return an approximate solution d of ∇²F d = −∇F for each point.
+    """Return approximate Newton directions d, with ∇²F d = −∇F, for several objectives F.
 
-    Each step of conjugate gradients takes one sweep over X for all unfinished points. A point is
-    finished when its accuracy or `most_products` is reached.
+    Each step of conjugate gradients reads X once for all unfinished problems. A problem is finished
+    when its accuracy or `most_products` is reached.
     """
     solves = [
         _ConjugateGradients(*one) for one in zip(points, preconditioners, accuracies, strict=True)
@@ -70,7 +70,7 @@ def solve_together(
 
 
 class _ConjugateGradients:
-    """Conjugate gradients for one point; `search` is the vector to multiply by the Hessian next."""
+    """Conjugate gradients for one problem; the Hessian is multiplied by `search` next."""
 
     def __init__(self, point: Point, preconditioner: Preconditioner, accuracy: Accuracy) -> None:
         self.point = point
@@ -98,7 +98,10 @@ class _ConjugateGradients:
         return d.n_products > 0 and missing <= max(accuracy.share * d.decrement, accuracy.least)
 
     def advance(self, product: Floats, scores: Scores) -> None:
-        """Make one step, given `product` = ∇²F p and `scores` = Xp for p = :attr:`search`."""
+        """Make one step of conjugate gradients with the search direction p, the attribute `search`.
+
+        `product` is ∇²F p and `scores` is Xp.
+        """
         d, p = self.direction, self.search
         alpha = self._rho / float(p @ product)
         gain = 0.5 * alpha * self._rho

@@ -1,7 +1,7 @@
-"""Estimates of F(w) − F* for smooth losses, by Newton decrements ½ gᵀH⁻¹g, and their checks.
+"""Estimates of F(w) − min F for smooth losses, and checks that they can be trusted.
 
-g and H are the gradient and the Hessian of F at w. The decrement is the decrease of F by a full
-Newton step if F is quadratic. A *point* is an objective evaluated at one w.
+The estimate is the Newton decrement ½ gᵀH⁻¹g with the gradient g and the Hessian H of F at w: the
+decrease of F by a full Newton step if F is quadratic. A *point* is an objective evaluated at one w.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ MAX_STEPS = 16
 
 
 def decrement(point: Point, direction: Floats) -> float:
-    """Return −½ gᵀd, the decrease that the quadratic model at `point` predicts for the step d.
+    """Return −½ gᵀd, the predicted decrease by a Newton step d = `direction`; g is the gradient.
 
     `direction` is a Newton direction d, and g is the gradient at `point`.
     """
@@ -24,12 +24,12 @@ def decrement(point: Point, direction: Floats) -> float:
 
 
 def bound_by_parts(point: Point, preconditioner: Preconditioner, seed: int, enough: float) -> float:
-    """Return an upper bound on the mean Newton decrement ½ gᵀH⁻¹g over two parts of a sample.
+    """Return an upper bound on the Newton decrement ½ gᵀH⁻¹g, averaged over two parts of a sample.
 
     g is the gradient at `point`, and H the Hessian of one part at the same w. The parts have no
     document in common. An outlier spoils the decrement of one part only, and twice the mean is at
-    least the decrement of the other part. Return infinity if the parts are too small to show the
-    shape of the Hessian. The bound of a part may exceed its decrement by `enough`.
+    least the decrement of the other part. Return infinity if the parts are too small to estimate
+    the Hessian from. The bound of a part may exceed its decrement by `enough`.
     """
     parts = points_on_parts(stand_ins(point.objective, seed), point.w)
     if not parts:
@@ -45,9 +45,10 @@ def decrement_bound(
     enough: float,
     max_steps: int = MAX_STEPS,
 ) -> float:
-    """Return an upper bound on ½ gᵀH⁻¹g, with H the Hessian at `point` and g = `gradient`.
+    """Return an upper bound on the Newton decrement ½ gᵀH⁻¹g.
 
-    The bound may exceed the value by `enough`, and by more after `max_steps` products with H.
+    H is the Hessian at `point`, and g = `gradient`. The bound may exceed the value by `enough`, and
+    by more after `max_steps` products with H.
     """
     # Conjugate gradients on H d = g. A residual r hides at most ½ rᵀH⁻¹r ≤ ½‖r‖² / ρ. Estimating it
     # by the preconditioner would prove nothing, because the preconditioner is what is in doubt.
@@ -78,6 +79,6 @@ def hidden_by_rounding(point: Point, preconditioner: Preconditioner, allowed: fl
 
 
 def rounding_hides(point: Point, allowed: float) -> bool:
-    """Return True if rounding of the gradient may hide that F can decrease by over `allowed`."""
+    """Return True if F may decrease by over `allowed` without rounding errors of the gradient."""
     # ½ eᵀH⁻¹e ≤ ½‖e‖² / ρ for an error e of the gradient.
     return 0.5 * point.gradient_rounding**2 / point.objective.ridge > allowed

@@ -12,7 +12,7 @@ MOST_STEPS = 50  # safety limit: a few suffice
 
 
 class _Searchable(Protocol):
-    """Interface of an objective evaluated at one w, which can be evaluated along a direction."""
+    """Interface of an objective evaluated at one w that can be evaluated along a direction."""
 
     @property
     def value(self) -> float: ...
@@ -38,7 +38,7 @@ def line_search(
     longest: float = np.inf,
     first: float = 1.0,
 ) -> P | None:
-    """Minimize φ(a) = F(w + a · direction) over the step a; return the point at the minimum.
+    """Minimize φ(a) = F(w + a · direction) over the step a; return F evaluated at the minimum.
 
     `start` is F evaluated at w, `direction_scores` is X · direction, 0 < a ≤ `longest`, and `first`
     is the first a to try. φ is convex and piecewise quadratic, so Newton's method on φ' = 0, kept

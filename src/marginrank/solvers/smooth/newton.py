@@ -1,15 +1,16 @@
-"""Truncated Newton with a sampled preconditioner and progressive sampling: the default solver.
+"""The default solver: truncated Newton with a sampled preconditioner and progressive sampling.
 
-Each iteration solves ∇²F(w) d = −∇F(w) and searches exactly along d in score space. Four things
-keep the number of sweeps over X small:
+Each iteration solves ∇²F(w) d = −∇F(w) and searches exactly along d, on scores alone. Four things
+keep the number of passes over the feature matrix X small:
 
 * Conjugate gradients are preconditioned with the Hessian of a small sample of the documents. If the
   sample would be most of the data, the Hessian itself is factorized; with fewer documents than
-  features, a system in document space; with too many of both, the diagonal is used.
-* X d comes out of the conjugate gradients, so the line search does not touch X.
+  features, a linear system with one unknown per document; with too many of both, the diagonal.
+* The scores X d come out of the conjugate gradients, so the line search does not read X.
 * The problem is first solved on growing nested samples, each warm-started from the last solution,
   so the full data sees only the last few steps.
-* If the Hessian changes so much that steps gain little, ridge continuation leads to the optimum.
+* If the Hessian changes so much that steps gain little, a sequence of problems with a decreasing
+  ridge leads to the optimum (ridge continuation).
 """
 
 from collections.abc import Iterator
@@ -60,7 +61,7 @@ EASE_TOL = 1e-3  # tol of these problems, which only provide starting points
 
 
 class NewtonOutcome(NamedTuple):
-    """The last point of a Newton iteration, its estimate of F − F*, and why it stopped."""
+    """The last weights of Newton's method, an estimate of F − min F there, and why it stopped."""
 
     point: Point
     estimate: float
@@ -68,7 +69,7 @@ class NewtonOutcome(NamedTuple):
 
 
 class _Curved(Protocol):
-    """Interface of an objective evaluated at one w, with products with its Hessian."""
+    """Interface of an objective evaluated at one w, with Hessian-vector products."""
 
     @property
     def objective(self) -> Objective: ...
@@ -80,7 +81,7 @@ class _Curved(Protocol):
 
 
 class Direction(NamedTuple):
-    """An approximate Newton direction d and its scores Xd.
+    """An approximate Newton direction d, its scores Xd, and the decrease that it predicts.
 
     `decrement` is the decrease of the quadratic model along d, `bound` limits the decrease along
     any direction.
@@ -104,10 +105,11 @@ def newton(
     callback: Callback | None = None,
     curvature: Curvature | None = None,
 ) -> SolverResult:
-    """Minimize an objective with a smooth loss.
+    """Minimize an objective with a smooth loss by a truncated Newton method; the default solver.
 
-    Stops on the certificate ½‖∇F‖² / ρ ≤ tol · F*, or on an estimate of F − F*: the Newton
-    decrement ½ gᵀH⁻¹g of a step that then gained about as much as it predicted.
+    Stops when ½‖∇F‖² / ρ, a proven bound on F − min F with the weight ρ of the ridge, shows that
+    `tol` is reached. Or stops on an estimate of F − min F: the Newton decrement ½ gᵀH⁻¹g, with
+    gradient g and Hessian H, of a step that then gained about as much as it predicted.
 
     Parameters
     ----------
@@ -118,7 +120,7 @@ def newton(
     scores0 : Scores, optional
         X w0, if known.
     tol : float
-        Relative distance to the optimal objective, (F − F*) / F*.
+        Relative distance to the optimal objective, (F − min F) / min F.
     max_iter : int
         Largest number of iterations on the full data, and on each sample.
     seed : int
@@ -147,7 +149,7 @@ def newton(
 
 
 def growing_samples(objective: Objective, seed: int) -> Iterator[Objective]:
-    """Yield the objectives of nested random samples, in growing size, up to 1/8 of the data."""
+    """Yield objectives on growing nested random samples, up to 1/8 of the data."""
     # A sample with fewer than 8 documents per feature has another optimum than the data.
     smallest = max(SMALLEST_SAMPLE, 8 * objective.n_features)
     fractions = []
@@ -160,10 +162,10 @@ def growing_samples(objective: Objective, seed: int) -> Iterator[Objective]:
 
 
 class NewtonIteration:
-    """Newton's method for a sequence of similar objectives; the preconditioner is reused.
+    """Newton's method for a sequence of similar objectives, which reuses the preconditioner.
 
-    `may_ease` allows ridge continuation (see :meth:`_ease`). Callers whose initial weights solve an
-    easier problem, such as a smoothed loss of larger width, do not need it.
+    `may_ease` allows ridge continuation: problems with a decreasing ridge. Callers whose initial
+    weights solve an easier problem, such as a smoothed loss of larger width, do not need it.
     """
 
     def __init__(
@@ -182,9 +184,10 @@ class NewtonIteration:
         self._is_sound = False
 
     def run(self, point: Point, tol: float, *, careful: bool = True) -> NewtonOutcome:
-        """Minimize the objective of `point`, starting at `point`, to a relative distance of tol.
+        """Minimize an objective by Newton's method to a relative distance of `tol` to its minimum.
 
-        With `careful`, an estimate must be confirmed before the iteration stops on it.
+        `point` is the objective evaluated at the initial weights. With `careful`, an estimate of
+        the distance must be confirmed before the iteration stops on it.
         """
         self.point = point
         self._is_sound = False
@@ -363,12 +366,12 @@ def conjugate_gradient(
     residual: Floats,
     max_steps: int,
 ) -> Direction:
-    """Solve ∇²F d = −∇F by preconditioned conjugate gradients; return d and Xd.
+    """Solve ∇²F d = −∇F by preconditioned conjugate gradients; return d and its scores Xd.
 
-    Each step adds a gain to the decrement. The iteration stops when the sum of all further gains is
-    small. With a faithful preconditioner the sum after k steps is about k times the last gain (Nash
-    and Sofer, 1990), and about ½ rᵀP⁻¹r. Otherwise Gauss-Radau quadrature bounds it, given a lower
-    bound on the spectrum (Meurant and Tichý, 2013).
+    Each step reduces the quadratic model of F by a gain. The iteration stops when the sum of all
+    further gains is small. With a good preconditioner P the sum after k steps is about k times the
+    last gain (Nash and Sofer, 1990), and about ½ rᵀP⁻¹r for the residual r. Otherwise Gauss-Radau
+    quadrature bounds it, given a lower bound on the spectrum (Meurant and Tichý, 2013).
     """
     d, d_scores, decrement, _, n_products = start
     faithful, lowest = preconditioner.faithful, preconditioner.lowest

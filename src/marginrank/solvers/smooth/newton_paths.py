@@ -1,8 +1,8 @@
-"""Newton's method on many problems at once, each for a decreasing sequence of ridges.
+"""Newton's method on many problems at once, such as folds, each for decreasing ridges.
 
-The problems have the same documents and differ in weights, like the folds of a cross validation.
-Each goes from the solution for one ridge to the solution for the next. In each *round* every
-problem makes one Newton step, and all of them share the passes over X (*sweeps*). Steps are cheap:
+The problems have the same documents and differ in weights. Each goes from the solution for one
+ridge to the solution for the next. In each *round* every problem makes one Newton step, and all of
+them share the passes over the feature matrix X (*sweeps*). Steps are cheap:
 
 * At the solution for one ridge, value and gradient for another are known without a sweep.
 * All problems share the Hessian of a sample, or the Hessians of groups of documents, without a
@@ -74,7 +74,7 @@ def newton_paths(
     seed: int = 0,
     groups: Sequence[HessianGroup] = (),
 ) -> Iterator[PathSolution]:
-    """Minimize each problem for each ridge, and yield each solution when it is found.
+    """Minimize several objectives for several ridges each; yield each solution when it is found.
 
     `reference` has all documents and a smooth loss; its samples provide the first weights. The
     `problems` are on the same documents. The `ridges` are descending, so the first problem is the
@@ -145,7 +145,7 @@ def _start(objective: Objective, max_iter: int, seed: int) -> Floats:
 
 
 class _Walker:
-    """One problem on its way through the ridges; `point` is the objective at its current w."""
+    """One objective that is minimized for each ridge in turn."""
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ class _Walker:
 
     @property
     def accuracy(self) -> Accuracy:
-        """The accuracy with which to compute the next Newton direction of this problem."""
+        """The accuracy that the next Newton direction of this problem must have."""
         if self.is_proving:
             return Accuracy(0.0, PROOF_TOL * self._allowed, is_proven=True)
         return Accuracy(STEP_TOL, CG_TOL * self._allowed, is_proven=False)
@@ -196,18 +196,18 @@ class _Walker:
         return (self._tol if self._rounds else AT_ONCE * self._tol) * self.point.value
 
     def is_proven(self, direction: PathDirection) -> bool:
-        """Return True if `direction` proves that the objective is within tol of its minimum.
+        """Return True if a Newton direction proves that `tol` is reached.
 
-        Updates the estimate.
+        Sets the estimate of F − min F.
         """
         if not self.is_proving:
             return False
         return self._is_close(direction.decrement + direction.bound)
 
     def is_undecided(self, direction: PathDirection) -> bool:
-        """Return True if a proof was attempted with `direction` but took too many products.
+        """Return True if a proof of convergence was attempted but took too many Hessian products.
 
-        Updates the number of poor rounds.
+        `direction` is the Newton direction of the attempt. Then also count a poor round.
         """
         is_undecided = self.is_proving and direction.bound > PROOF_TOL * self._allowed
         self._count_poor(is_undecided)
@@ -231,7 +231,11 @@ class _Walker:
         return max(self._kept, 1.0)
 
     def improve(self, direction: PathDirection) -> None:
-        """Search along a direction computed for a proof: metrics are sensitive to small changes."""
+        """Make a step along a Newton direction that was computed for a proof of convergence.
+
+        The step costs little, and metrics of rankings are sensitive to small changes of the
+        weights.
+        """
         step = line_search(self.point, direction.vector, direction.scores, slope_tol=SLOPE_TOL)
         self._direction = direction
         self._is_stuck = step is None
@@ -251,7 +255,7 @@ class _Walker:
             self.point = step
 
     def finish_round(self) -> Iterator[PathSolution]:
-        """Yield the solutions, for one or more ridges, that the last step has reached."""
+        """Yield the solutions that the last Newton step has reached, for one or more ridges."""
         if self._is_stuck:
             yield self.solve_alone()
             return
@@ -275,9 +279,9 @@ class _Walker:
         yield from self.check()
 
     def check(self) -> Iterator[PathSolution]:
-        """Yield solutions for the current and next ridges as long as the current w is within tol.
+        """Yield solutions for the current and next ridges as long as the current w is within `tol`.
 
-        If an estimate says so but is not confirmed, the next direction must prove it.
+        If an estimate says so but is not confirmed, the next Newton direction must prove it.
         """
         while not self.is_done:
             if is_certified(self.point, self._tol):

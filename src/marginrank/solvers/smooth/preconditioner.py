@@ -1,4 +1,4 @@
-"""Preconditioners P ≈ ∇²F(w) for conjugate gradients, and the rule that chooses one."""
+"""Preconditioners for conjugate gradients on the Hessian, and the rule that chooses one."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ SAMPLE_PER_LEADING = 16  # sampled documents per leading feature
 
 
 class Preconditioner(ABC):
-    """A matrix P close to the Hessian ∇²F(w), for which P⁻¹v is fast to compute."""
+    """A preconditioner: a matrix P close to the Hessian for which P⁻¹v is fast to compute."""
 
     exact = False  # P is the Hessian
     faithful = False  # P is close to the Hessian, so conjugate gradients take a few steps
@@ -50,19 +50,22 @@ class Preconditioner(ABC):
 
     @abstractmethod
     def solve(self, v: Floats) -> Floats:
-        """Return the product P⁻¹v."""
+        """Return P⁻¹v for a vector v with one entry per feature; P is the preconditioner."""
 
     def direction(self, point: Point) -> Floats:
-        """Return the approximate Newton direction −P⁻¹∇F(w) at `point`."""
+        """Return the approximate Newton direction −P⁻¹∇F(w), with P the preconditioner."""
         return -self.solve(point.gradient)
 
     def hidden_by(self, errors: Floats) -> float:
-        """Return the mean of ½ eᵀP⁻¹e for independent e_j of sizes errors[j]; 0 if unknown."""
+        """Return the mean of ½ eᵀP⁻¹e for independent random e_j of sizes errors[j]; 0 if unknown.
+
+        With P close to the Hessian, this is the decrease of F that errors e of the gradient hide.
+        """
         return 0.0
 
 
 class Factorized(Preconditioner):
-    """P is the Hessian, or the Hessian of a sample, stored as its Cholesky factor."""
+    """Preconditioner that is the Hessian, of all data or of a sample, as a Cholesky factor."""
 
     faithful = True
 
@@ -84,10 +87,10 @@ class Factorized(Preconditioner):
 
 
 class Rough(Preconditioner):
-    """P is the Hessian of a sample, computed in single precision.
+    """Preconditioner that is the Hessian of a sample, computed in single precision.
 
     Nothing is known about its distance to the Hessian, so the eigenvalues of P⁻¹∇²F are bounded by
-    ∇²F ≥ ρI and ‖P‖ alone.
+    ∇²F ≥ ρI and ‖P‖ alone, with P the preconditioner and ρ the weight of the ridge.
     """
 
     inexact = True
@@ -102,12 +105,12 @@ class Rough(Preconditioner):
 
 
 class PartsOfSample(Preconditioner):
-    """P⁻¹ is the mean of the inverse Hessians of parts of a sample that share no document.
+    """Preconditioner that averages the inverse Hessians of disjoint parts of a sample.
 
     One document with huge values makes the Hessian of its part far too large in some direction: its
     weight is scaled up with the sample, and the loss of its pairs may become zero later. The other
     parts do not hold the document, and the mean of the inverses is at least 1 / n_parts of theirs.
-    So if the decrement by this preconditioner is small, it is small without the document, too.
+    So if this preconditioner predicts a small decrease of F, it is small without the document, too.
     """
 
     faithful = True
@@ -123,9 +126,9 @@ class PartsOfSample(Preconditioner):
 
 
 class DocumentSpace(Preconditioner):
-    """P is the Hessian, inverted by a linear system with one unknown per document.
+    """The Hessian as a preconditioner, inverted by a linear system with one unknown per document.
 
-    With A the Hessian of the loss as a function of scores and K = XXᵀ,
+    With A the Hessian of the loss as a function of scores, ρ the weight of the ridge and K = XXᵀ,
 
         (ρI + XᵀAX) Xᵀc = Xᵀ(ρI + AK)c
 
@@ -151,7 +154,7 @@ class DocumentSpace(Preconditioner):
         self._factor = dgetrf(system.T, overwrite_a=True)[:2]
 
     def direction(self, point: Point) -> Floats:
-        """Return the Newton direction −P⁻¹∇F(w) at `point`; reads X once."""
+        """Return the Newton direction −(∇²F)⁻¹∇F(w); reads X once."""
         # With ∇F = ρw + Xᵀz it is −w − Xᵀ(ρI + AK)⁻¹(z − As), in which no large numbers cancel,
         # however much steeper than the ridge the loss is.
         curved = point.hess_vec_scores(point.scores)
@@ -159,7 +162,10 @@ class DocumentSpace(Preconditioner):
         return -(point.w + self._combine(target))
 
     def solve(self, v: Floats) -> Floats:
-        """Return P⁻¹ v = (v − Xᵀ(ρI + AK)⁻¹AXv) / ρ; reads X twice."""
+        """Return (∇²F)⁻¹v for a vector v with one entry per feature; reads X twice.
+
+        It is (v − Xᵀ(ρI + AK)⁻¹AXv) / ρ, in the symbols of the class.
+        """
         image = self._point.hess_vec_scores(self._objective.scores(v))
         return (v - self._combine(image)) / self._objective.ridge
 
@@ -176,7 +182,7 @@ class DocumentSpace(Preconditioner):
 
 
 class Diagonal(Preconditioner):
-    """P is the diagonal of the Hessian, or an approximation of this diagonal."""
+    """Preconditioner that is the diagonal of the Hessian, or an approximation of this diagonal."""
 
     def __init__(self, diagonal: Floats, ridge: float, cost: float) -> None:
         self._inverse = 1.0 / diagonal
@@ -188,7 +194,7 @@ class Diagonal(Preconditioner):
 
 
 class Identity(Preconditioner):
-    """P is the identity: conjugate gradients without a preconditioner."""
+    """The identity as preconditioner: plain conjugate gradients."""
 
     inexact = True
 
@@ -200,7 +206,7 @@ class Identity(Preconditioner):
 
 
 class Leading(Preconditioner):
-    """P is the Hessian for the features of the largest variance, and diagonal for all others.
+    """Preconditioner: the Hessian for features of large variance, a diagonal for the others.
 
     P is faithful only if documents are many: with few, most curvatures of the other features are
     far below the diagonal. Then the eigenvalues of P⁻¹∇²F are bounded below. Let v = (a, b) for the
@@ -244,10 +250,11 @@ def precondition(
     by_parts: bool = True,
     curvature: Curvature | None = None,
 ) -> Preconditioner:
-    """Return a preconditioner for ∇²F at `point`, whose kind depends on the size of the problem.
+    """Return a preconditioner for the Hessian at `point`, of a kind that suits the size.
 
-    With `is_hard`, a diagonal took too many steps, so a costlier P is chosen. `by_parts` makes
-    a sampled Hessian that no single document can spoil. `curvature` of a similar problem is reused.
+    With `is_hard`, a diagonal took too many steps, so a costlier preconditioner is chosen.
+    `by_parts` makes a sampled Hessian that no single document can spoil. `curvature` of a similar
+    problem is reused.
     """
     objective = point.objective
     n, n_documents = objective.n_features, objective.n_active_documents
@@ -281,7 +288,7 @@ def precondition(
 
 
 def stand_ins(objective: Objective, seed: int, n_parts: int = N_PARTS) -> list[Objective]:
-    """Return objectives of disjoint parts of a sample; [] if the sample is most of the data."""
+    """Return objectives on disjoint parts of a sample; [] if that would be most of the data."""
     n = objective.n_features
     size = max(SMALL_SAMPLE, SAMPLE_PER_FEATURE * n)
     if n > HESSIAN_FEATURES or 3 * size >= objective.n_active_documents:
@@ -290,14 +297,17 @@ def stand_ins(objective: Objective, seed: int, n_parts: int = N_PARTS) -> list[O
 
 
 def points_on_parts(parts: Sequence[Objective], w: Floats) -> list[Point]:
-    """Evaluate each part at w; return [] if a part is too small to estimate the Hessian from."""
+    """Evaluate each objective at w; return [] if one is too small to estimate a Hessian."""
     points = [part.at(w) for part in parts]
     is_enough = all(tells_shape(point, CURVED_PER_FEATURE / len(parts)) for point in points)
     return points if is_enough else []
 
 
 def sampled_hessians(parts: Sequence[Objective], w: Floats) -> list[Floats]:
-    """Return the Hessian of the loss at w for each part of a sample; [] if parts are too small."""
+    """Return the Hessian of the loss for each part of a sample, at the w of `point`.
+
+    Return [] if the parts have too few documents.
+    """
     points = points_on_parts([part.with_ridge(0.0) for part in parts], w)
     hessians = [point.hessian() for point in points]
     for hessian, point in zip(hessians, points, strict=True):
@@ -306,7 +316,7 @@ def sampled_hessians(parts: Sequence[Objective], w: Floats) -> list[Floats]:
 
 
 def parts_of_sample(hessians: Sequence[Floats], ridge: float) -> PartsOfSample | None:
-    """Return the preconditioner PartsOfSample for `hessians` plus a ridge; None if impossible."""
+    """Return a preconditioner: the mean inverse of several Hessians plus a ridge, or None."""
     factors = []
     for hessian in hessians:
         with_ridge = hessian.copy()
@@ -317,18 +327,18 @@ def parts_of_sample(hessians: Sequence[Floats], ridge: float) -> PartsOfSample |
 
 
 def tells_shape(point: Point, per_feature: float = CURVED_PER_FEATURE) -> bool:
-    """Return True if enough documents have pairs of positive loss to determine the Hessian."""
+    """Return True if enough documents have pairs of positive loss to estimate the Hessian."""
     return _largest_rank(point) >= per_feature * point.objective.n_features
 
 
 def is_mostly_curved(point: Point) -> bool:
-    """Return True if so many documents have pairs of positive loss that any sample has enough."""
+    """Return True if nearly all samples have enough documents in pairs of positive loss."""
     share = CURVED_PER_FEATURE / SAMPLE_PER_FEATURE
     return _largest_rank(point) >= share * point.objective.n_active_documents
 
 
 def hard_steps(objective: Objective) -> float:
-    """Return the number of conjugate gradient steps that cost as much as a better P."""
+    """Return how many conjugate gradient steps cost as much as a better preconditioner."""
     if allows_rough(objective):
         cost = rough_cost(objective) + _factor_cost(objective, objective.n_features)
         return max(ROUGH_STEPS, 0.5 * cost)
@@ -343,7 +353,7 @@ def _factor_cost(objective: Objective, order: int) -> float:
 
 
 def allows_rough(objective: Objective) -> bool:
-    """Return True if n_features and documents per feature suit a single-precision Hessian."""
+    """Return True if the numbers of features and documents suit a Hessian in single precision."""
     n = objective.n_features
     is_wide = FEW_FEATURES < n <= ROUGH_FEATURES and objective.feature_variances is None
     is_tall = objective.n_active_documents >= ROUGH_DOCUMENTS * n
@@ -351,7 +361,7 @@ def allows_rough(objective: Objective) -> bool:
 
 
 def rough_at(point: Point, seed: int) -> Rough | None:
-    """Return the preconditioner Rough at `point`; None if single precision is not enough."""
+    """Return a single-precision Hessian as preconditioner; None if its precision is not enough."""
     before = point.objective.sweeps
     hessian = rough_hessian(point, seed)
     norm = (1.0 + 2.0 * ROUGH_JITTERS[-1]) * float(np.abs(hessian).sum(axis=0).max())
@@ -361,7 +371,7 @@ def rough_at(point: Point, seed: int) -> Rough | None:
 
 
 def diagonal_at(point: Point) -> Diagonal:
-    """Return the preconditioner Diagonal at `point`, which suits any size of problem."""
+    """Return the diagonal of the Hessian as preconditioner, which suits problems of any size."""
     objective = point.objective
     before = objective.sweeps
     diagonal = _leveled(point.hess_diag(), _largest_rank(point))
@@ -369,7 +379,10 @@ def diagonal_at(point: Point) -> Diagonal:
 
 
 def leading_at(point: Point, variances: Floats, leading: Curvature) -> Preconditioner:
-    """Return the preconditioner Leading, from the Hessian `leading` of the leading features."""
+    """Return a preconditioner from the Hessian for some features and a diagonal for others.
+
+    `leading` is the Hessian for the features of the largest variance.
+    """
     objective = point.objective
     features, curved, _ = leading
     hessian = curved.copy()
@@ -382,7 +395,7 @@ def leading_at(point: Point, variances: Floats, leading: Curvature) -> Precondit
 
 
 def leading_curvature(point: Point, variances: Floats, seed: int) -> Curvature:
-    """Return the Hessian of the loss in the features of the largest variance, from a sample."""
+    """Return the Hessian of the loss for the features of the largest variance, from a sample."""
     objective = point.objective
     features = np.sort(np.argsort(-variances, kind="stable")[: _n_leading(objective)])
     before = objective.sweeps
@@ -424,7 +437,7 @@ def _largest_rank(point: Point) -> int:
 def factorized(
     hessian: Floats, *, exact: bool = False, jitters: Sequence[float] = JITTERS
 ) -> Factorized | None:
-    """Return a Hessian as a Factorized preconditioner; None if it is not positive definite."""
+    """Return a Hessian as preconditioner by its Cholesky factor; None if not positive definite."""
     # Features may differ in scale by many orders of magnitude. A unit diagonal keeps the
     # factorization accurate, and a tiny ridge keeps it defined.
     scale = 1.0 / np.sqrt(np.diag(hessian))
@@ -433,7 +446,7 @@ def factorized(
 
 
 def check_overflow(hessian: Floats, objective: Objective) -> None:
-    """Raise ValueError if a Hessian is not finite, with the feature that overflows."""
+    """Raise ValueError if a Hessian is not finite; the message names the feature that overflows."""
     overflow = np.flatnonzero(~np.isfinite(hessian).all(axis=0))
     if overflow.size:
         raise overflow_error(objective.feature(int(overflow[0])))

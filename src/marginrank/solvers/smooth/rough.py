@@ -1,4 +1,4 @@
-"""Rough Hessians: single-precision Hessians of a sample, as preconditioners for many features.
+"""Hessians of a sample in single precision (*rough*), as preconditioners for many features.
 
 With more than a few hundred features, Hessian-vector products are limited by memory bandwidth and
 products of matrices are not, so the Hessian of a sample costs as much as a few Hessian-vector
@@ -14,12 +14,12 @@ MOST_OF_DATA = 0.75  # a sample of a larger share saves too little
 
 
 def rough_cost(objective: Objective) -> float:
-    """Return the predicted cost of a rough Hessian, as a number of Hessian-vector products."""
+    """Return the cost of a single-precision Hessian as a number of Hessian-vector products."""
     return _rough_share(objective) * objective.rough_sweeps
 
 
 def rough_hessian(point: Point, seed: int) -> Floats:
-    """Return the single-precision Hessian of a random sample, at the w of `point`."""
+    """Return the Hessian of a random sample in single precision, at the w of `point`."""
     objective, share = point.objective, _rough_share(point.objective)
     here = point if share == 1.0 else objective.sample(share, seed).at(point.w)
     return here.rough_hessian()

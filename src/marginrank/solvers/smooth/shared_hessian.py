@@ -1,4 +1,4 @@
-"""Hessians that are shared by several problems on the same documents, as preconditioners."""
+"""Hessians shared by several problems on the same documents (such as folds), as preconditioners."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -25,25 +25,25 @@ OTHERS = 0.25  # cost of each further problem in a product, relative to the firs
 
 
 class HessianGroup(NamedTuple):
-    """A group of queries: its objective, and the share of its Hessian in that of each problem."""
+    """A group of queries: its objective, and the factor of its Hessian in each problem."""
 
     objective: Objective
     shares: Floats  # the factor of its Hessian in each problem, 0 for none
 
 
 class SharedHessian:
-    """Preconditioners for several problems, from Hessians of the loss at one common w.
+    """Preconditioners for several problems, such as folds, from shared Hessians of the loss.
 
-    The Hessians have no ridge, and w is the mean of the weights of all problems.
+    The Hessians have no ridge and are computed at one w, the mean of the weights of all problems.
 
     Problems that are folds leave out different queries. The Hessian of each group of queries that
     are in the same problems is formed once; a problem's Hessian is the sum over its groups. If the
     documents are many, the Hessian of a sample serves all problems.
 
     With many features there is no Hessian at first: as long as the ridge dominates, conjugate
-    gradients do not need it. It is made, and renewed, once the products of steps without a new one
-    have cost as much as a Hessian. So the total cost is at most about twice the cost of the best
-    schedule. A poor step also renews it.
+    gradients do not need it. It is computed, and renewed, once the products of steps without a new
+    one have cost as much as a Hessian. So the total cost is at most about twice the cost of the
+    best schedule. A poor step also renews it.
     """
 
     def __init__(self, reference: Objective, groups: Sequence[HessianGroup], seed: int) -> None:
@@ -64,21 +64,21 @@ class SharedHessian:
 
     @property
     def most_products(self) -> int:
-        """The number of Hessian products for one direction that cost as much as a new Hessian."""
+        """The number of Hessian-vector products that cost as much as a new Hessian."""
         return max(FEWEST_PRODUCTS, int(self._cost))
 
     def count(self, n_products: int) -> None:
-        """Count the Hessian products that the directions of one round have taken."""
+        """Count the Hessian-vector products of one round of Newton steps."""
         self._n_products += self._cost_of_product * max(n_products - GOOD, 0)
 
     def expire(self) -> None:
-        """Make the next :meth:`refresh` recompute the Hessians."""
+        """Mark the shared Hessians as out of date: the next :meth:`refresh` computes them again."""
         self._n_products = np.inf
 
     def refresh(self, ws: Sequence[Floats]) -> None:
-        """Recompute the Hessians at the mean of `ws`, if the products so far cost as much.
+        """Compute the shared Hessians again, if products since the last time cost as much.
 
-        `ws` are the current weights of the problems.
+        They are computed at the mean of `ws`, the current weights of the problems.
         """
         if self._n_products < self._cost:
             return
@@ -90,7 +90,7 @@ class SharedHessian:
             self._factors.clear()
 
     def of(self, problem: int, ridge: float) -> Preconditioner:
-        """Return the preconditioner of a problem with a ridge: its factorized Hessian.
+        """Return the preconditioner of one problem: its Hessian plus a ridge, factorized.
 
         Before the first Hessian is computed, return a multiple of the identity.
         """

@@ -27,7 +27,7 @@ CG_TOL = 0.1  # relative residual at which conjugate gradients stop
 
 
 class TrustRegionStep(NamedTuple):
-    """A step d inside the trust region, its scores Xd, and the predicted change of F."""
+    """A step d of the trust region method, its scores Xd, and the predicted change of F."""
 
     vector: Floats
     scores: Scores
@@ -45,11 +45,11 @@ def tron(
     seed: int = 0,
     callback: Callback | None = None,
 ) -> SolverResult:
-    """Minimize an objective with a smooth loss by a trust region method.
+    """Minimize an objective with a smooth loss by the trust region Newton method of LIBLINEAR.
 
-    The parameters are as in :func:`~marginrank.solvers.smooth.newton.newton`. It stops on the
-    certificate, and the estimate in its history is the certified gap. `max_iter` counts rejected
-    steps, too. `seed` is not used because nothing here is random.
+    Stops only when a proven bound on F − min F shows that `tol` is reached. `max_iter` counts
+    rejected steps, too. `seed` is not used because nothing here is random. The other parameters are
+    as in :func:`~marginrank.solvers.smooth.newton.newton`.
     """
     progress = Progress(objective, callback)
     point = start(objective, np.zeros(objective.n_features) if w0 is None else w0, scores0)

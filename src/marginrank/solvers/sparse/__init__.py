@@ -1,1 +1,1 @@
-"""Solvers for a smooth loss with an l1 or group regularizer, which makes weights zero."""
+"""Solvers for a smooth loss with an l1 norm or a group penalty, which set weights to zero."""

@@ -1,12 +1,11 @@
-"""Newton's method on faces of the l1 norm, for solutions with too many weights for a Hessian.
-
-A face is a set of weights with fixed signs, some of them fixed at zero; the others are "free".
+"""Newton's method for an l1 norm and too many non-zero weights for a Hessian.
 
 As long as no weight changes its sign, the l1 norm is linear. So the non-zero weights, and the zero
 weights that the loss pulls out of zero strongly enough, take a Newton step for that linear penalty;
 weights that would change their sign become zero (Byrd, Chin, Nocedal and Oztoprak, 2016). The
-Newton system is solved by conjugate gradients with the diagonal of the Hessian, in O(n) memory. If
-such a step gains too little, a proximal gradient step is taken.
+Newton system is solved by conjugate gradients with the diagonal of the Hessian, in O(n) memory for
+n features. If such a step gains too little, a proximal gradient step is taken. A *face* is a set of
+weights with fixed signs, some of them fixed at zero; the others are *free*.
 """
 
 import numpy as np
@@ -23,9 +22,9 @@ TINY = 1e-10  # floor of diagonal entries, relative to the largest: a feature ma
 
 
 def face_step(point: L1Point) -> Floats:
-    """Return weights that nearly minimize the quadratic model of F on the face of `point`.
+    """Return weights that nearly minimize a quadratic model of the loss plus an l1 norm.
 
-    The face has the signs of the non-zero weights of `point`.
+    Non-zero weights of `point` keep their sign or become zero.
     """
     regularizer, w, gradient = point.composite.regularizer, point.w, point.base.gradient
     l1, l2 = regularizer.multiplier(w, gradient), regularizer.ridge
@@ -77,9 +76,9 @@ def _keep_in_ball(
 
 
 def gradient_step(point: L1Point) -> Floats:
-    """Return the weights after a proximal gradient step of size gᵀg / gᵀHg from `point`.
+    """Return the weights after a proximal gradient step from `point`, of size gᵀg / gᵀHg.
 
-    g and H are the gradient and the Hessian of the loss L.
+    g and H are the gradient and the Hessian of the loss.
     """
     gradient = point.base.gradient
     image, _ = point.base.hess_vec(gradient)

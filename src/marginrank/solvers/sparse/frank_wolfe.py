@@ -40,7 +40,7 @@ CENTER = -1  # feature index that stands for the center 0 of the ball
 
 
 class Vertex(NamedTuple):
-    """A vertex of the l1 ball: size · e_j with j = `feature`; the center 0 if j is CENTER."""
+    """A vertex of the l1 ball (`size` at index `feature`, otherwise 0), or its center."""
 
     feature: int
     size: float
@@ -62,7 +62,7 @@ class Line(NamedTuple):
 
 
 class FrankWolfeStep(NamedTuple):
-    """A search direction, its largest step size, and the weight that is zero after that step."""
+    """A Frank-Wolfe step: its direction, its largest size, and the weight that it makes zero."""
 
     line: Line
     longest: float
@@ -81,10 +81,11 @@ def fenchel(
     seed: int = 0,
     callback: Callback | None = None,
 ) -> SolverResult:
-    """Minimize a smooth loss over an l1 ball by the Frank-Wolfe method; stops on the certificate.
+    """Minimize a smooth loss over an l1 ball by the Frank-Wolfe method (FenchelRank, paper 3).
 
-    `variant` is "plain" (the paper's algorithm), "short" (with the step of section 5.6), "away" or
-    "pairwise". `seed` is not used because nothing here is random. The other parameters are as in
+    Stops when a proven bound shows that `tol` is reached. `variant` is "plain" (the paper's
+    algorithm), "short" (with the step of section 5.6), "away" or "pairwise". `seed` is not used
+    because nothing here is random. The other parameters are as in
     :func:`~marginrank.solvers.sparse.proximal_newton.proximal_newton`.
     """
     check_smooth(objective)

@@ -1,10 +1,11 @@
-"""Newton's method with a penalty γ Σ_k ‖u_k‖ on groups of weights, which makes groups zero.
+"""Newton's method with a group lasso penalty γ Σ_k ‖u_k‖, which sets groups of weights to zero.
 
-Away from zero the norm of a group is smooth: curved across its direction, not along it. So non-zero
-groups take a Newton step together. Its conjugate gradients are preconditioned as for a ridge, which
-is curved in all directions, less the excess curvature along each group. A group whose step passes
-through zero becomes zero if that lowers the objective. A zero group that the loss pulls by more
-than γ leaves zero along that pull, −∇_k L. u_k are the weights of group k.
+u_k are the weights of group k. Away from zero the norm of a group is smooth: curved across its
+direction, not along it. So non-zero groups take a Newton step together. Its conjugate gradients are
+preconditioned as for a ridge, which is curved in all directions, less the excess curvature along
+each group. A group whose step passes through zero becomes zero if that lowers the objective. A zero
+group leaves zero along −∇_k L, the negative gradient of the loss L in its weights, if the norm of
+that is larger than γ.
 """
 
 from typing import Any, NamedTuple
@@ -53,9 +54,9 @@ def group_newton(
     seed: int = 0,
     callback: Callback | None = None,
 ) -> SolverResult:
-    """Minimize an objective with a smooth loss and the group penalty `regularizer`.
+    """Minimize an objective with a smooth loss and a group lasso penalty (`regularizer`).
 
-    Stops when the certificate or an estimate reaches `tol`. The other parameters are as in
+    Stops when a proven bound or an estimate reaches `tol`. The other parameters are as in
     :func:`~marginrank.solvers.smooth.newton.newton`.
     """
     progress = Progress(objective, callback)
@@ -74,7 +75,7 @@ def group_newton(
 
 
 class _GroupNewton:
-    """Newton's method for a sequence of objectives; `point` is the best point so far."""
+    """Newton's method with a group lasso penalty; `point` is the best result so far."""
 
     def __init__(self, groups: Groups, max_iter: int, seed: int, progress: Progress) -> None:
         self.point: GroupPoint | None = None
@@ -84,7 +85,7 @@ class _GroupNewton:
         self._progress = progress
 
     def minimize(self, first: Point, tol: float) -> _Outcome:
-        """Minimize the objective of `first` plus the penalty, starting there; update `point`."""
+        """Minimize an objective plus the group penalty, from `first`; set the attribute `point`."""
         self.point = point = GroupPoint(self._groups, first)
         estimate, confirmations = point.gap, 0
         for _ in range(self._max_iter):

@@ -1,4 +1,4 @@
-"""A lower bound on the minimum F* of L(w) + Ω(w) for the squared hinge, by one parabola per group.
+"""A lower bound on the minimum of a sparse problem with squared hinge, by parabolas per group.
 
 The bound of `objective/composite.py`, which defines f* and α, takes one multiple τ of the
 derivative of the loss. Here each group g of queries, with loss L_g, has its own multiple τ_g ≥ 0.
@@ -26,14 +26,14 @@ GROUPS_PER_FEATURE = 8  # with fewer, the parabolas are too flat in some directi
 
 
 def has_parabolas(composite: L1Problem) -> bool:
-    """Return True if :func:`tighten` has an effect: squared hinge loss, and enough queries."""
+    """Return True if the loss is the squared hinge and queries are enough for :func:`tighten`."""
     # With more features the Gram matrix of the gradients takes too much memory and time.
     n, n_queries = composite.objective.n_features, composite.objective.pairs.n_queries
     return composite.is_squared_hinge and n <= min(n_queries, HESSIAN_FEATURES)
 
 
 def tighten(point: L1Point) -> None:
-    """Lower the gap (certificate) of `point` by :func:`parabola_bound`, if that applies.
+    """Tighten the bound on F(w) − min F of `point` by :func:`parabola_bound`, if that applies.
 
     Takes one pass over X, unless `point` has its gradients by group already.
     """
@@ -43,9 +43,10 @@ def tighten(point: L1Point) -> None:
 
 
 def parabola_bound(w: Floats, grouped: GroupedLoss, regularizer: L1Regularizer) -> float:
-    """Return the lower bound on F* with one multiple τ_g per group g of queries; see the module.
+    """Return a lower bound on the minimum of a squared hinge loss plus a regularizer.
 
-    `grouped` has the loss and the gradient of each group at w.
+    It has one dual multiple per group of queries; the docstring of the module derives it. `grouped`
+    has the loss and the gradient of each group at the current w.
     """
     # The parabolas are minimized like a model of the loss. Whatever u results, its multiples make a
     # valid bound once they are scaled to be feasible.

@@ -1,8 +1,8 @@
-"""Proximal Newton: the default solver of sparse problems.
+"""Proximal Newton, the default solver of problems with an l1 norm.
 
 Each iteration minimizes a quadratic model of the loss plus the regularizer (`quadratic_model.py`)
-and moves there. It reads X once: value, gradient and scores at the new weights come from one sweep.
-Three things keep the number of sweeps small:
+and moves there. It reads the feature matrix X once: value, gradient and scores at the new weights
+come from one pass. Three things keep the number of passes small:
 
 * With many documents, the Hessian is computed on a sample. It is kept as long as the gap falls
   fast, and every step corrects it by the observed change of the gradient (BFGS).
@@ -56,7 +56,7 @@ LARGEST_WORKING_SET = 2048  # with more, a Hessian takes too much memory and tim
 
 
 class ProximalOutcome(NamedTuple):
-    """The last point of a proximal Newton iteration, and why the iteration stopped."""
+    """The result of a proximal Newton iteration, and why it stopped."""
 
     point: L1Point
     stop: StopReason
@@ -73,11 +73,11 @@ def proximal_newton(
     seed: int = 0,
     callback: Callback | None = None,
 ) -> SolverResult:
-    """Minimize a smooth loss plus an l1 regularizer; stops on the certificate.
+    """Minimize a smooth loss plus an l1 regularizer by proximal Newton; the default sparse solver.
 
-    `objective` is the loss, without a ridge. `max_iter` limits the iterations on the full data, and
-    on each sample or working set. The other parameters are as in
-    :func:`~marginrank.solvers.smooth.newton.newton`.
+    Stops when a proven bound shows that `tol` is reached. `objective` is the loss, without a ridge.
+    `max_iter` limits the iterations on the full data, and on each sample or working set. The other
+    parameters are as in :func:`~marginrank.solvers.smooth.newton.newton`.
     """
     solver = ProximalNewton(objective, max_iter=max_iter, seed=seed, callback=callback)
     point = None
@@ -111,7 +111,7 @@ class ProximalNewton:
     def solve(
         self, regularizer: L1Regularizer, *, start_at: Point | None = None, tol: float = 1e-6
     ) -> SolverResult:
-        """Minimize L + Ω for the regularizer Ω, starting at `start_at`.
+        """Minimize the loss plus a regularizer, starting at `start_at`.
 
         If `start_at` is None, start at the solution on a sample.
         """
@@ -143,7 +143,7 @@ class ProximalNewton:
         return start(self._objective, w)
 
     def _from_penalties(self, regularizer: L1Regularizer, tol: float) -> Point:
-        """Return a starting point near the optimum, found by solving with decreasing penalties.
+        """Return a starting point near the minimum, found by solving with decreasing penalties.
 
         With fewer documents than features, there may be weights with almost no loss. With a small
         penalty or a large ball, a single step would then overshoot: the loss of other pairs becomes
@@ -185,7 +185,7 @@ def _inside(point: L1Point) -> L1Point:
 class ModelIteration:
     """Proximal Newton with an explicit Hessian, which is reused for the next regularizer.
 
-    With `tightens`, the iteration may also stop on the closer certificate of `parabolas.py`.
+    With `tightens`, the iteration may also stop on the tighter error bound of `parabolas.py`.
     """
 
     def __init__(self, max_iter: int, seed: int, *, tightens: bool = True) -> None:
@@ -235,7 +235,7 @@ class ModelIteration:
         return self._outcome(point, tol, StopReason.MAX_ITER)
 
     def learn(self, start: Point, end: Point) -> None:
-        """Correct the stored Hessian by the change of the gradient from `start` to `end` (BFGS)."""
+        """Correct the Hessian by the change of the gradient from `start` to `end` (BFGS)."""
         if self._model:
             self._model.correct(end.w - start.w, end.gradient - start.gradient)
 
@@ -337,7 +337,7 @@ def _advance(point: L1Point, u: Floats, *, to_tighten: bool = False) -> L1Point 
 
 
 class WorkingSets:
-    """Proximal Newton on a growing subset of the features (the working set).
+    """Proximal Newton on a growing subset of the features (the working set), for many features.
 
     It minimizes over the working set, adds the features that violate optimality most, and repeats.
     """

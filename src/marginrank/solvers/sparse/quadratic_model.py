@@ -1,4 +1,4 @@
-"""Minimization of a quadratic model of the loss, with an explicit Hessian, plus a regularizer.
+"""Minimization of a quadratic model of the loss plus an l1 regularizer, with an explicit Hessian.
 
 q(u) = ⟨g, u − w⟩ + ½ (u − w)ᵀ H (u − w), with gradient g and Hessian H at w.
 
@@ -24,7 +24,7 @@ FAILURES = 5  # failed minimizations before the search gives up; its result may 
 
 
 class Penalty(NamedTuple):
-    """The penalty l1 · ‖u‖₁ + l2 · ½‖u‖², with the constraint u ≥ 0 if `positive`."""
+    """The elastic net penalty l1 · ‖u‖₁ + l2 · ½‖u‖²; also u ≥ 0 if `positive`."""
 
     l1: float
     l2: float
@@ -32,7 +32,7 @@ class Penalty(NamedTuple):
 
 
 class QuadraticModel:
-    """The quadratic model q of a loss; its Hessian is corrected after each step (BFGS).
+    """A quadratic model of a loss at w, whose Hessian is corrected after each step (BFGS).
 
     `hessian` is modified in place. `complete` is True if it is of all documents, not of a sample.
     """
@@ -47,7 +47,10 @@ class QuadraticModel:
     def minimize(
         self, w: Floats, gradient: Floats, regularizer: L1Regularizer, tol: float
     ) -> Floats:
-        """Return the u that minimizes q(u) + Ω(u), until a subgradient has entries up to `tol`."""
+        """Return the u that minimizes the quadratic model plus a regularizer.
+
+        The iteration stops when a subgradient has no entry larger than `tol`.
+        """
         problem = _Problem(self._hessian, w, gradient, tol)
         if isinstance(regularizer, L1Ball):
             guess = self._multiplier
@@ -66,7 +69,7 @@ class QuadraticModel:
         return regularizer.value(w) - regularizer.value(u) - change
 
     def correct(self, step: Floats, gradient_change: Floats) -> None:
-        """Change the Hessian H so that H · step = gradient_change (BFGS)."""
+        """Correct the Hessian H by a BFGS update, such that H · step = gradient_change."""
         image = self._hessian @ step
         expected, seen = float(step @ image), float(step @ gradient_change)
         # A smaller ratio would make H nearly singular.
@@ -88,16 +91,16 @@ class _Problem:
 
     @property
     def largest_multiplier(self) -> float:
-        """The smallest l1 penalty for which u = 0 is optimal."""
+        """The smallest l1 penalty for which all weights are zero at the minimum."""
         return float(np.max(np.abs(self._b)))
 
     def restart(self, u: Floats) -> None:
         self.u, self._residual = u, self._b - self._hessian @ u
 
     def minimize(self, penalty: Penalty, *, exactly: bool = False) -> bool:
-        """Minimize, starting at the current u; return True on convergence.
+        """Minimize the quadratic model plus penalty from the current u; return True if converged.
 
-        With `exactly`, end with a direct solution on the support, the non-zero weights.
+        With `exactly`, end with a direct solution for the non-zero weights.
         """
         for _ in range(ROUNDS):
             self.u, self._residual, passes, violation = _core.coordinate_descent(
@@ -112,9 +115,9 @@ class _Problem:
         return False
 
     def shrinkage(self) -> float:
-        """Return −d‖u‖₁/d l1, with u the minimizer for l2 = 0 as a function of the l1 penalty.
+        """Return how fast the l1 norm of the solution falls as the l1 penalty grows, for l2 = 0.
 
-        The derivative is valid while the support of u stays the same.
+        The derivative is valid while the set of non-zero weights stays the same.
         """
         support = np.flatnonzero(self.u)
         factor = _factorize(self._hessian, support, 0.0)

@@ -1,16 +1,16 @@
-"""Gap-safe screening: features that are proven to have weight zero at the optimum.
+"""Gap-safe screening: find features whose weight is proven to be zero at the minimum.
 
 In the terms of :mod:`marginrank.objective.composite`: the lower bound D(α) = −f*(α) − Ω*(−Kᵀα) is
-strongly concave because ℓ'' ≤ M, so its maximizer α* is not far from α = τ f'(t), where
-D(α) ≥ F(w) − gap and D(α*) = F* ≤ F(w):
+strongly concave because ℓ'' ≤ M, so its maximizer α* is not far from α = τ f'(t), where D(α) ≥ F(w)
+− gap and D(α*) = F* ≤ F(w):
 
     Σ (α − α*)² / (2 M c) ≤ D(α*) − D(α) ≤ gap.
 
-By the Cauchy-Schwarz inequality, the pull |K_jᵀα*| on weight j is within √(2 gap · M Σ c K_j²) of
-τ |∂L/∂w_j|, where Σ c K_j² sums the squared differences of feature j over the pairs. A weight
-whose pull at α* is certainly too weak is zero in every optimum (Ndiaye, Fercoq, Gramfort and
-Salmon, 2017, for the lasso). The problem without such features has the same optimum, so its
-certificates hold for the whole problem.
+By the Cauchy-Schwarz inequality, the pull |K_jᵀα*| on weight j is within √(2 gap · M Σ c K_j²) of τ
+|∂L/∂w_j|, where Σ c K_j² sums the squared differences of feature j over the pairs. A weight whose
+pull at α* is certainly too weak is zero in every optimum (Ndiaye, Fercoq, Gramfort and Salmon,
+2017, for the lasso). The problem without such features has the same optimum, so its certificates
+hold for the whole problem.
 """
 
 import numpy as np
@@ -25,10 +25,10 @@ WORTHWHILE = 0.25  # share of the features whose columns are worth the memory of
 
 
 def squared_differences(objective: Objective) -> Floats:
-    """Return the sum of the squared differences of each feature over all pairs, times M.
+    """Return M Σ c (x_ij − x_kj)² for each feature j: squared differences summed over all pairs.
 
-    That is M Σ c K_j² for feature j, with pair weights c and a bound M on the second derivative of
-    the loss; an upper bound on it if rows of X have many entries.
+    The sum is over pairs (i, k) with weights c, and M bounds the second derivative of the loss. If
+    rows of X have many entries, the result is an upper bound.
     """
     # At w = 0 every pair has the curvature 2 of the squared hinge, and the loss 1.
     zero = objective.with_loss(LOSSES["squared_hinge"]).at_zero()
@@ -39,11 +39,10 @@ def squared_differences(objective: Objective) -> Floats:
 
 
 def survivors(point: L1Point, squares: Floats) -> Integers:
-    """Return the features that screening keeps, given `point`.
+    """Return the features that may have a non-zero weight at the minimum, or have one at `point`.
 
-    These are the features whose weight is not proven zero at the optimum, or not zero at `point`.
-
-    `squares` are the :func:`squared_differences` of the features.
+    All other features are proven to have weight zero. `squares` are the :func:`squared_differences`
+    of the features.
     """
     gradient, tau = point.base.gradient, point.dual_multiple.tau
     error = np.sqrt(2.0 * point.scaled_gap * squares)
@@ -53,9 +52,9 @@ def survivors(point: L1Point, squares: Floats) -> Integers:
 
 
 class Screen:
-    """The features that screening keeps; converts points between all and these features.
+    """A subset of the features; converts points between the full problem and this subset.
 
-    All other features are proven to have weight zero at the optimum.
+    All other features are proven to have weight zero at the minimum.
     """
 
     def __init__(self, whole: L1Problem) -> None:
@@ -63,9 +62,9 @@ class Screen:
         self._features = np.arange(whole.objective.n_features)
 
     def narrow(self, point: L1Point, squares: Floats) -> L1Point:
-        """Return `point` restricted to the :func:`survivors`, or unchanged if these are many.
+        """Restrict `point` to features not proven to have weight zero; unchanged if most are left.
 
-        The columns of the survivors are copied. `squares` are the :func:`squared_differences` of
+        The columns of these features are copied. `squares` are the :func:`squared_differences` of
         all features of the whole problem.
         """
         kept = survivors(point, squares[self._features])
@@ -76,7 +75,7 @@ class Screen:
         return Composite(loss.objective, point.composite.regularizer).wrap(loss)
 
     def widen(self, point: L1Point) -> L1Point:
-        """Return `point` as a point of the whole problem, with the same certificate."""
+        """Convert `point` from some of the features to all; its error bound stays valid."""
         if point.composite is self.whole:
             return point
         whole = self.whole.at(

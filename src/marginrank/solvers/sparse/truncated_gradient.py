@@ -36,12 +36,12 @@ def truncated_gradient(
     seed: int = 0,
     callback: Callback | None = None,
 ) -> SolverResult:
-    """Minimize a smooth loss plus a penalty by truncated gradient descent.
+    """Minimize a smooth loss plus an l1 penalty by truncated gradient descent (TGRank of paper 3).
 
-    Stops on the certificate. `regularizer` needs only a proximal operator. `batch` is the share of
-    the documents, in whole queries, that a step uses; with less than 1 the steps shrink like 1/√t,
-    and the result is the last point, not the best one. The other parameters are as in
-    :func:`~marginrank.solvers.sparse.proximal_newton.proximal_newton`.
+    Stops when a proven bound shows that `tol` is reached. `regularizer` needs only a proximal
+    operator. `batch` is the share of the documents, in whole queries, that a step uses; with less
+    than 1 the steps shrink like 1/√t, and the result is the last point, not the best one. The other
+    parameters are as in :func:`~marginrank.solvers.sparse.proximal_newton.proximal_newton`.
     """
     check_number("batch", batch)
     check_smooth(objective)

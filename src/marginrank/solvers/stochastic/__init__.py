@@ -1,1 +1,1 @@
-"""Stochastic solvers, whose steps use a few queries at a time."""
+"""Stochastic gradient solvers: each step uses a few queries."""

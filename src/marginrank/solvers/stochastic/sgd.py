@@ -48,7 +48,7 @@ FULL_SLACK, DIAGONAL_SLACK = 2.0, 10.0
 
 @dataclass(frozen=True)
 class Rate:
-    """The step sizes γ_t = rate · (offset + t)^−power of the steps t = 1, 2 and so on."""
+    """The step sizes γ_t = rate · (offset + t)^−power of stochastic gradient steps t = 1, 2, …."""
 
     rate: float
     offset: float
@@ -57,9 +57,10 @@ class Rate:
 
 @dataclass(frozen=True)
 class Schedule:
-    """The step size γ_t and the regularization λ of stochastic gradient steps.
+    """The step sizes and the regularization of a stochastic gradient method.
 
-    λ is ridge / total; if total is 0, ridge over the total weight of the pairs seen so far.
+    The regularization is λ/2 ‖w‖² with λ = ridge / total; if total is 0, λ is ridge over the total
+    weight of the pairs seen so far.
     """
 
     ridge: float
@@ -71,7 +72,7 @@ class Schedule:
 
 
 def automatic_rate(n_features: int) -> Rate:
-    """Return the default step sizes for a number of features."""
+    """Return the default step sizes of stochastic gradient descent for a number of features."""
     # In the metric of the Hessian the best rate falls as 1/t; 2/(t + 1) forgets the start sooner.
     # With a diagonal, directions of small curvature remain, in which 1/t would stop too early.
     return Rate(2.0, 1.0, 1.0) if n_features <= FULL_FEATURES else Rate(1.0, 1.0, 0.5)
@@ -93,7 +94,7 @@ def curved(loss: Loss) -> Loss:
 
 
 class StepProblem:
-    """Features, pairs and loss of the queries that stochastic gradient steps are taken over."""
+    """The features, pairs and loss of the queries that stochastic gradient steps use."""
 
     def __init__(self, matrix: _core.Matrix, pair_set: PairSet, loss: Loss) -> None:
         self.matrix = matrix
@@ -106,11 +107,11 @@ class StepProblem:
 
     @property
     def active(self) -> Integers:
-        """Indices of the active queries: queries with pairs of positive weight."""
+        """Indices of the queries that have pairs of positive weight."""
         return np.flatnonzero(self.weight > 0)
 
     def cut_long_queries(self, seed: int, first: int) -> "StepProblem":
-        """Return this problem with each query of over LONG_QUERY documents cut into random parts.
+        """Cut each query of over LONG_QUERY documents into random parts; return the new problem.
 
         The parts of query q depend only on `seed` and `first` + q.
         """
@@ -124,9 +125,9 @@ class StepProblem:
         return self.pair_set.drawer(self.active)
 
     def draw(self, rng: np.random.Generator) -> Iterator["StepProblem"]:
-        """Draw random pairs of this problem; yield problems with one two-document query per pair.
+        """Draw random pairs; yield problems in which each pair is a query of two documents.
 
-        In total they have half as many pairs as there are documents of active queries.
+        In total they have half as many pairs as there are documents of queries with pairs.
         """
         drawer = self._drawer
         n_pairs = max(1, int(self.sizes[self.active].sum()) // 2)
@@ -141,7 +142,7 @@ class StepProblem:
 
 
 class Sgd:
-    """Stochastic gradient descent: its weights, inverse Hessian and other state between steps.
+    """Stochastic gradient descent: the weights, an approximate inverse Hessian and other state.
 
     `w` are the initial weights, and `scale` the standard deviations σ of the features.
     """
@@ -166,7 +167,7 @@ class Sgd:
 
     @property
     def average(self) -> Floats:
-        """The average of the weights w over all steps t, with factors t³."""
+        """The average of the weights over all steps t so far, with factors t³."""
         return self._state.average
 
     @property
@@ -175,12 +176,12 @@ class Sgd:
 
     @property
     def value(self) -> float:
-        """Sum of the losses of all batches, each at the weights before its step."""
+        """Sum of the losses of all batches of queries, each at the weights before its step."""
         return self._state.value
 
     @property
     def weight(self) -> float:
-        """Total weight of the pairs in all batches so far."""
+        """Total weight of the pairs in all batches of queries so far."""
         return self._state.weight
 
     @property
@@ -193,9 +194,9 @@ class Sgd:
         self._state.seen = weight
 
     def run(self, problem: StepProblem, order: Integers, schedule: Schedule, threads: int) -> None:
-        """Take steps over the queries with the indices `order`, in this order.
+        """Take stochastic gradient steps over the queries with the indices `order`, in this order.
 
-        Updates w, average, steps, value, weight and seen.
+        Updates the weights and all other attributes.
         """
         state, options = self._state, schedule.native()
         data = problem.matrix, problem.pairs, problem.curved, problem.weight
@@ -209,7 +210,7 @@ class Sgd:
         self._check_finite()
 
     def flushed(self, schedule: Schedule) -> "Sgd":
-        """Return a copy of this object after one more step, over the last, incomplete batch."""
+        """Return a copy of this object after a step over the last, incomplete batch of queries."""
         result = copy(self)
         result._state = self._state.copy()
         if self._state.batch_weight > 0:
@@ -220,9 +221,9 @@ class Sgd:
         return result
 
     def promised_gain(self, gradient: Floats) -> float:
-        """Return an estimate of F − F*, given the gradient g of F: ½ gᵀPg times a safety factor.
+        """Return an estimate of F − min F, given the gradient g of F: ½ gᵀPg times a safety factor.
 
-        P is the inverse Hessian of the steps so far; before the first step, the result is inf.
+        P is the approximate inverse Hessian so far; before the first step, the result is inf.
         """
         if self.steps == 0:
             return np.inf
