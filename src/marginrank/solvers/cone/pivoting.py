@@ -117,8 +117,8 @@ class Pivoting:
     ) -> tuple[float, StopReason]:
         """Minimize `objective` with linear constraints; return the error and why it stopped.
 
-        The error is an estimate of F − min F. Sets the attributes w, best and lower. `record` is called with the result for each set of
-        active constraints.
+        The error is an estimate of F − min F. Sets the attributes w, best and lower. `record` is
+        called with the result for each set of active constraints.
         """
         self.best, self.lower = None, 0.0
         exchange = _Exchange(self._cone.n_constraints)
