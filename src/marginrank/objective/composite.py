@@ -37,7 +37,7 @@ NEGLIGIBLE = 1e-6  # share of L(0) that replaces F* in the relative gap if F* ma
 
 @dataclass(frozen=True)
 class Composite(Generic[R_co]):
-    """The minimization of a loss plus a regularizer, F(w) = L(w) + Ω(w)."""
+    """The problem of minimizing a loss plus a regularizer, F(w) = L(w) + Ω(w)."""
 
     objective: Objective
     regularizer: R_co
@@ -63,7 +63,7 @@ class Composite(Generic[R_co]):
 
     @cached_property
     def loss_at_zero(self) -> float:
-        """The loss L(0) at zero weights; does not read X."""
+        """The loss at zero weights; does not read X."""
         return self.objective.at_zero().loss_value
 
     @cached_property
@@ -117,7 +117,10 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
 
     @property
     def gradient(self) -> Floats:
-        """The gradient mapping w − prox(w − ∇L(w)), zero exactly at the minimum of L + Ω."""
+        """A vector that replaces the gradient of F = L + Ω and is zero exactly at the minimum.
+
+        It is the gradient mapping w − prox(w − ∇L(w)), with prox the proximal operator of Ω.
+        """
         step = self.w - self.base.gradient
         return self.w - self.composite.regularizer.prox(step, 1.0)
 
@@ -132,17 +135,14 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
 
     @cached_property
     def scaled_gap(self) -> float:
-        """Upper bound on F(w) − min F from a multiple of one dual vector; loose near the minimum.
-
-        See :func:`scaled_bound`.
-        """
+        """Upper bound on F(w) − min F by Fenchel duality; loose near the minimum."""
         return self._gap_to(self.dual_multiple.bound)
 
     @cached_property
     def dual_multiple(self) -> "DualMultiple":
-        """The largest lower bound on min F by dual vectors τα with 0 ≤ τ ≤ 1, and its factor τ.
+        """A lower bound on min F by Fenchel duality, the largest for dual vectors τα, 0 ≤ τ ≤ 1.
 
-        α has the slope of the loss of each pair at the current w.
+        α has one entry per pair, the slope of its loss at the current w.
         """
         gradient = self.base.gradient
         return scaled_bound(
@@ -152,11 +152,11 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
         )
 
     def bound_below(self, bound: float) -> None:
-        """Set `gap` to F(w) − `bound` if that is smaller; `bound` is a lower bound on min F."""
+        """Use a lower bound on min F to tighten the attribute `gap`, the bound on F(w) − min F."""
         self.certify(self._gap_to(bound))
 
     def certify(self, gap: float) -> None:
-        """Set `gap`, the upper bound on F(w) − min F, to the argument if that is smaller."""
+        """Tighten the attribute `gap`, the bound on F(w) − min F, if the argument is smaller."""
         self._closer_gap = min(self._closer_gap, gap)
 
     def is_solved(self, tol: float) -> bool:
@@ -164,7 +164,7 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
         return self.composite.is_solved(self.value, self.gap, tol)
 
     def by_group(self, n_groups: int) -> GroupedLoss:
-        """Return the loss and gradient of each of about `n_groups` groups of queries; cached.
+        """Return the loss and its gradient for about `n_groups` groups of queries, from a cache.
 
         The first call reads X once.
         """
@@ -209,10 +209,11 @@ class DualMultiple(NamedTuple):
 
 
 def scaled_bound(conjugate: float, strength: float, ray: Ray) -> DualMultiple:
-    """Return the largest lower bound on min (L + Ω) by multiples τα of a dual vector α, 0 ≤ τ ≤ 1.
+    """Return a lower bound on the minimum of L + Ω by Fenchel duality, from one dual vector.
 
-    `conjugate` is f*(α), `strength` is Σ α² / (2Mc), and `ray` is the function τ → Ω*(−τKᵀα); the
-    docstring of the module defines the symbols.
+    The best multiple τα, 0 ≤ τ ≤ 1, of a dual vector α is used. `conjugate` is f*(α), `strength` is
+    Σ α² / (2Mc), and `ray` is the function τ → Ω*(−τKᵀα); the docstring of the module defines the
+    symbols.
     """
     tau = _best_scaling(conjugate, strength, ray)
     bound = tau * (1.0 - tau) * strength - tau * conjugate - ray.conjugate(tau)[0]

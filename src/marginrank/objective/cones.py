@@ -60,9 +60,10 @@ class ConeBlock(NamedTuple):
         return nearest, held
 
     def free(self, held: Booleans) -> Floats:
-        """Return an orthonormal basis of the u with (Gu)_i = 0 for all i in the mask `held`.
+        """Return an orthonormal basis of the weights that satisfy some constraints as equations.
 
-        The basis vectors are the columns of the result.
+        The constraints are Gu ≥ 0; (Gu)_i = 0 holds for all i in the mask `held`. The basis vectors
+        are the columns of the result.
         """
         n_held = int(np.count_nonzero(held))
         directions, _ = np.linalg.qr(self.rows[held].T, mode="complete")
@@ -71,16 +72,16 @@ class ConeBlock(NamedTuple):
 
 @dataclass(frozen=True)
 class Cone:
-    """Linear constraints Gu ≥ 0 on weights u, by block of columns of X; other weights are free."""
+    """Linear constraints Gu ≥ 0 on weights u, in blocks; weights outside all blocks are free."""
 
     blocks: Sequence[ConeBlock]
 
     phrase = Message("with ", Mention("monotonic_cst"))
 
     def face(self, objective: Objective, held: Booleans) -> Face:
-        """Restrict an objective to the weights u with (Gu)_i = 0 for all i in the mask `held`.
+        """Restrict an objective to weights u that satisfy some constraints as equations.
 
-        That is, to the u with (Gu)_i = 0 for all i in the mask `held`.
+        The constraints are Gu ≥ 0; (Gu)_i = 0 holds for all i in the mask `held`.
         """
         variances = objective.feature_variances
         assert variances is not None

@@ -64,11 +64,15 @@ class StructuredPoint(DerivedPoint):
     @property
     @abstractmethod
     def slack(self) -> float:
-        """The second term of the bound F(w) − min F ≤ ½‖r‖² / ρ + slack."""
+        """The second term of the bound on F(w) − min F that the attribute `gap` has."""
 
     @property
     def gradient_gap(self) -> float:
-        """The first term ½‖r‖² / ρ of the bound on F(w) − min F, with the rounding error of r."""
+        """The first term of the bound on F(w) − min F that the attribute `gap` has.
+
+        It is ½‖r‖² / ρ for the attribute `gradient` r and the weight ρ of the ridge, with the
+        rounding error of r included.
+        """
         length = float(np.linalg.norm(self.gradient)) + self.gradient_rounding
         return 0.5 * length**2 / self.objective.ridge
 

@@ -17,7 +17,7 @@ from marginrank.objective.protocols import Matrix
 
 
 class Combination(NamedTuple):
-    """The columns of N for one block of columns of X, and the approximate variances of XN."""
+    """A combination of columns of X (a block of the matrix N), and the variances of the result."""
 
     columns: Floats
     variances: Floats
@@ -25,17 +25,17 @@ class Combination(NamedTuple):
 
 @runtime_checkable
 class BlockMatrix(Protocol):
-    """A feature matrix X whose columns come in blocks, and which can form a product XN."""
+    """A feature matrix X whose columns come in blocks that can be combined linearly."""
 
     @property
     def block_starts(self) -> Integers:
-        """Index of the first column of each block, followed by the number of all columns."""
+        """Index of the first column of each block of X, followed by the number of all columns."""
 
     def combine_blocks(self, combinations: Mapping[int, Combination]) -> Matrix:
-        """Return the product XN of the feature matrix and a block-diagonal matrix N.
+        """Return the product XN with a block-diagonal matrix N.
 
-        `combinations` maps the index of a block of columns to its block of N. Other columns of X
-        are unchanged.
+        `combinations` maps the index of a block of columns of X to its block of N. Other columns of
+        X are unchanged.
         """
 
 

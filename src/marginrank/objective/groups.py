@@ -40,7 +40,7 @@ class Groups:
         return np.sqrt(self.sums(u * u))
 
     def sums(self, by_weight: Floats) -> Floats:
-        """Return the sum over each group of an array with one entry per weight."""
+        """Sum an array with one entry per weight over each group of weights."""
         return np.add.reduceat(by_weight, self.starts[:-1])
 
     def spread(self, by_group: Floats) -> Floats:
@@ -56,16 +56,19 @@ class Groups:
         return u / self.spread(np.where(lengths > 0.0, lengths, 1.0))
 
     def held(self, pull: Floats) -> Floats:
-        """Project the part of `pull` that belongs to each group onto the ball of radius γ."""
+        """Limit each group of −∇L(u), the argument `pull`, to the weight γ of the group penalty.
+
+        A group that is longer is projected onto the ball of radius γ.
+        """
         lengths = self.lengths(pull)
         return pull * self.spread(self.weight / np.maximum(lengths, self.weight))
 
     def face(self, objective: Objective, u: Floats) -> Face:
-        """Restrict an objective to the non-zero groups of u, with a quadratic group penalty.
+        """Restrict an objective to the non-zero groups of u, and make its penalty quadratic.
 
-        The norm γ‖v_k‖ is replaced by γ‖v_k‖² / 2‖u_k‖, which has the same gradient at v = u and,
-        up to a constant, is an upper bound on γ‖v_k‖. The weights of each group are rescaled so
-        that this term and the ridge together are a ridge of weight ρ.
+        The penalty γ‖v_k‖ of group k is replaced by γ‖v_k‖² / 2‖u_k‖, which has the same gradient
+        at v = u and, up to a constant, is an upper bound on γ‖v_k‖. The weights of each group are
+        rescaled so that this term and the ridge together are a ridge of weight ρ.
         """
         of_columns = objective.feature_variances
         assert of_columns is not None
@@ -102,7 +105,7 @@ class GroupPoint(StructuredPoint):
 
     @cached_property
     def pull(self) -> Floats:
-        """The negative gradient −∇L(u) of the loss alone, without ridge and penalty."""
+        """The negative gradient of the loss alone, without ridge and group penalty."""
         return self.objective.ridge * self.w - self.base.gradient
 
     @cached_property
@@ -111,16 +114,16 @@ class GroupPoint(StructuredPoint):
 
     @cached_property
     def gradient(self) -> Floats:
-        """The vector ρ(u − p), which replaces the gradient: it is zero only at the optimum.
+        """A vector that replaces the gradient under a group penalty; zero only at the minimum.
 
-        p is the minimum of the objective with group penalty if its loss is linear; ρ is the weight
-        of the ridge.
+        It is ρ(u − p), with ρ the weight of the ridge, and p the minimum of the objective if its
+        loss were linear.
         """
         return self.base.gradient + self._held
 
     @cached_property
     def slopes(self) -> Floats:
-        """The gradient of the objective, group penalty included; only valid for non-zero groups."""
+        """The gradient of the objective with group penalty; valid only for non-zero groups."""
         return self.base.gradient + self.groups.weight * self.groups.directions(self.w)
 
     @property
@@ -130,10 +133,11 @@ class GroupPoint(StructuredPoint):
 
     @cached_property
     def slack(self) -> float:
-        """Upper bound on Σ_k (γ‖u_k‖ − q_kᵀu_k), rounding error included.
+        """The second term of the bound on F(u) − min F with group penalty, rounding error included.
 
-        It is the second term of the bound on F(u) − min F. q_k is the projection of −∇_k L(u), the
-        gradient of the loss in group k, onto the ball of radius γ.
+        It is Σ_k (γ‖u_k‖ − q_kᵀu_k), where u_k are the weights of group k, γ is the weight of the
+        penalty, and q_k is the projection of −∇_k L(u), the gradient of the loss in group k, onto
+        the ball of radius γ.
         """
         groups, gamma = self.groups, self.groups.weight
         lengths, pulls = groups.lengths(self.w), groups.lengths(self.pull)

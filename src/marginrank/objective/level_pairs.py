@@ -76,7 +76,7 @@ class LevelPairs(PairSet):
 
     @classmethod
     def one_by_one(cls, source: PairSet, drawn: DrawnPairs, weight: float) -> Self:
-        """Convert sampled pairs to a pair set with one query of two documents per pair."""
+        """Convert sampled pairs to a pair set in which each pair is a query of two documents."""
         documents = np.stack([drawn.preferred, drawn.other], axis=1).ravel()
         count, rows = drawn.preferred.size, source.documents.rows
         margins = None if source.margins is None else source.margins[documents]
@@ -99,10 +99,10 @@ class LevelPairs(PairSet):
         )
 
     def by_click(self, clicked: Booleans) -> Self:
-        """Return a pair set with one query per click, whose document is preferred to all others.
+        """Return a pair set with one query per click: that document against all others.
 
-        The others are the other documents of the same query. `clicked` is a mask of the documents.
-        Queries of the result share rows of X.
+        The clicked document is preferred. `clicked` is a mask of the documents. Queries of the
+        result share rows of X.
         """
         clicks = np.flatnonzero(clicked)
         query = self.queries.query_of_document[clicks]

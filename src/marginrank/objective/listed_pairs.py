@@ -38,7 +38,7 @@ class ListedPairs(PairSet):
     def from_data(
         cls, data: RankingData, listed: PairList, *, margins: Floats | None, threads: int
     ) -> Self:
-        """Return the pairs (i, j) in `listed`, where i and j are row indices of `data`."""
+        """Return the pairs (i, j) of a list, where i and j are row indices of `data`."""
         _check_queries(data, listed)
         documents = Documents(data.queries.offsets, data.queries.rows)
         document_of_row = documents.by_row(np.arange(documents.n_documents))

@@ -24,7 +24,7 @@ LOGISTIC = 0  # the "power" of a smooth piece
 
 @dataclass(frozen=True)
 class Piece:
-    """One term of a loss on pairs: a hinge term a · max(0, θ − t)^e, or a logistic term.
+    """One term of a loss of score differences t: a hinge a · max(0, θ − t)^e, or logistic.
 
     The logistic term a · log(1 + exp(θ − t)) has the power LOGISTIC and is the only term of its
     loss. It is called the smooth piece.
@@ -112,16 +112,16 @@ class Loss:
         return self._sum(Piece.value, t)
 
     def derivative(self, t: ArrayLike) -> Floats:
-        """Return the derivative ℓ'(t), from the right where ℓ has a kink."""
+        """Return the derivative of the loss at score differences t; at a kink, from the right."""
         return self._sum(Piece.derivative, t)
 
     def curvature(self, t: ArrayLike) -> Floats:
-        """Return the second derivative ℓ''(t), from the right where ℓ' has a kink."""
+        """Return the second derivative of the loss at score differences t; from the right."""
         return self._sum(Piece.curvature, t)
 
     @property
     def largest_curvature(self) -> float:
-        """The largest second derivative ℓ'' of the loss."""
+        """The largest second derivative of the loss."""
         kinks = np.array([piece.theta for piece in self.pieces])
         below = np.nextafter(kinks, -np.inf)
         return float(np.max(self.curvature(below)))
@@ -264,7 +264,7 @@ LOSSES = _Losses(
 
 
 def get_loss(name: str) -> Loss:
-    """Return the loss with the given name; ``"logistic@0.001"`` is logistic to within 0.001.
+    """Return the loss with a name; ``"logistic@0.001"`` has an approximation error of 0.001.
 
     Examples
     --------

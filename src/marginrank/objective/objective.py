@@ -134,7 +134,7 @@ class Objective:
         return self.at(np.zeros(self.n_features), self.space.zero())
 
     def at_point(self, point: "Point") -> "Point":
-        """Evaluate this objective at the w of a point of another objective; does not read X.
+        """Evaluate this objective at the w of `point`, an evaluation of another; does not read X.
 
         Both objectives must have the same documents, so the scores of the point can be used again.
         """
@@ -148,18 +148,18 @@ class Objective:
         return replace(self, ridge=ridge)
 
     def on(self, matrix: Matrix | None = None, pairs: PairCounts | None = None) -> "Objective":
-        """Return this objective for another feature matrix, or for another pair set."""
+        """Return a copy of this objective with another feature matrix or pair set."""
         matrix, pairs = matrix or self.matrix, pairs or self.pairs
         return replace(self, design=matrix.design(pairs, self.threads))
 
     def restrict(self, columns: Integers) -> "Objective":
-        """Return this objective for a copy of the columns of X at ascending indices."""
+        """Return a copy of this objective with only some columns of X, at ascending indices."""
         matrix = self.matrix.restrict(columns, self.threads)
         share = self.share * matrix.n_entries / max(self.matrix.n_entries, 1)
         return replace(self.on(matrix), features=self.feature(columns), share=share)
 
     def feature(self, j: Any) -> Any:
-        """Return the column indices in the original data for the features `j` of this objective."""
+        """Return the column indices in the original data of features `j` of this objective."""
         return self.matrix.feature(j) if self.features is None else self.features[j]
 
     def sample(self, fraction: float, seed: int) -> "Objective":
@@ -186,12 +186,12 @@ class Objective:
 
     @property
     def feature_magnitudes(self) -> Floats:
-        """The largest absolute value of each feature; the first call may read X once."""
+        """The largest absolute value of each feature; the first access may read X once."""
         return self.matrix.magnitudes(self.threads)
 
     @property
     def feature_variances(self) -> Floats | None:
-        """Approximate variance of each feature; None if unknown, or if no few features dominate."""
+        """Approximate variances of the features; None if unknown or if no few dominate."""
         return self.matrix.variances
 
     def scores(self, w: Floats) -> Scores:
@@ -205,9 +205,10 @@ class Objective:
         return self.design.transpose_dot(z)
 
     def combine_active(self, values: Floats) -> Floats:
-        """Return XᵀJc for a vector c with one entry per document in queries with pairs.
+        """Return XᵀJc for a vector c that has entries for some of the documents only; reads X once.
 
-        Reads X once. J subtracts from each entry the mean of its query. c is the argument `values`.
+        c is the argument `values`, for documents in queries with pairs. J subtracts from each entry
+        the mean of its query.
         """
         self.count_sweep()
         return self.design.combine_active(values)
@@ -270,12 +271,12 @@ class Point:
 
     @property
     def sum_rounding(self) -> float:
-        """Bound on the rounding error of the summation of the loss, if scores are exact."""
+        """Bound on the rounding error of the loss that comes from adding up its terms."""
         return PRECISION * self.losses.value_size
 
     @cached_property
     def score_rounding(self) -> float:
-        """Bound on the error of tangents of the loss that comes from rounded scores."""
+        """Bound on the error in tangents of the loss that is due to rounded scores."""
         return self.losses.slope_size * self._score_error
 
     @cached_property
@@ -336,11 +337,11 @@ class Point:
         return o.ridge * v + product, scores
 
     def hess_vec_scores(self, u: Scores) -> Scores:
-        """Return Au, with A the Hessian of the loss with respect to the scores; does not read X."""
+        """Return the product of u and the Hessian of the loss in the scores; X is not read."""
         return self.objective.pair_loss.hess_vec(self.state, u)
 
     def hessian(self) -> Floats:
-        """Return the n × n Hessian ∇²F(w) for n features; takes about n / 8 passes over X."""
+        """Return the n × n Hessian for n features; takes about n / 8 passes over X."""
         o = self.objective
         o.count_sweep(max(1.0, o.n_features / 8))
         hessian = o.design.hessian(o.pair_loss, self.state)
@@ -349,7 +350,7 @@ class Point:
         return hessian
 
     def rough_hessian(self) -> Floats:
-        """Return the Hessian ∇²F(w) to a few digits, computed by matrix products."""
+        """Return the Hessian correct to a few digits, by products of matrices."""
         o = self.objective
         o.count_sweep(o.rough_sweeps)
         hessian = o.design.rough_hessian(o.pair_loss, self.state)
@@ -358,14 +359,14 @@ class Point:
         return hessian
 
     def hess_diag(self) -> Floats:
-        """Return the diagonal of the Hessian ∇²F(w); reads X once per eight entries of a row."""
+        """Return the diagonal of the Hessian; reads X once per eight stored entries of a row."""
         o = self.objective
         o.count_sweep(max(1.0, o.entries_per_document / 8))
         diagonal = o.design.hess_diag(o.pair_loss, self.state)
         return o.ridge + np.maximum(diagonal, 0.0)  # negative by rounding only
 
     def curved_gram(self) -> Floats:
-        """Return the product AK with the Gram matrix K of the documents; X is not read.
+        """Return the product AK of a Hessian A and the Gram matrix K; does not read X.
 
         A is the Hessian of the loss with respect to the scores. Only documents in queries with
         pairs count.
@@ -393,7 +394,7 @@ class Point:
         return Point(self.objective.with_ridge(ridge), self.w, there, self.accumulated_update)
 
     def through(self, features: Integers) -> "Point":
-        """Restrict the objective to some of the features and return it at the same w.
+        """Restrict an evaluated objective to some of the features, without evaluating it again.
 
         All other features must have zero weight. The columns of `features` are copied. Reads X only
         if the scores carry rounding errors of the other features.
@@ -416,7 +417,7 @@ class Point:
         return self.objective.space.dot(self.score_gradient, direction_scores)
 
     def slope(self, direction: Floats, direction_scores: Scores) -> float:
-        """Return the slope ∇F(w)ᵀ direction of the objective; does not read X.
+        """Return the derivative of the objective at w along `direction`; does not read X.
 
         `direction_scores` is the product of X and `direction`.
         """
@@ -427,7 +428,7 @@ class Point:
         return ridge * float(self.w @ direction) + self.loss_slope(direction_scores)
 
     def curvature(self, direction: Floats, direction_scores: Scores) -> float:
-        """Return the curvature directionᵀ ∇²F(w) direction of the objective; does not read X.
+        """Return the second derivative of the objective at w along `direction`; does not read X.
 
         `direction_scores` is the product of X and `direction`.
         """

@@ -44,7 +44,7 @@ def margin_offsets(margin: Any, y: NDArray[Any], qid: Integers) -> Floats:
 
 
 class WindowedPairs(NamedTuple):
-    """Pair weights and shifted hinge terms for the C++ kernels, one group per distinct margin."""
+    """Pair weights and hinge terms for the C++ kernels, one group per distinct margin of pairs."""
 
     factors: PairFactors
     pieces: Floats  # hinge terms, one margin after the other
@@ -53,7 +53,7 @@ class WindowedPairs(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelMargins:
-    """Table of pair margins by the labels of the preferred and the other document.
+    """A table of margins, by the labels of the preferred and the other document of a pair.
 
     Examples
     --------

@@ -37,14 +37,14 @@ class DrawnPairs(NamedTuple):
 
 
 class LevelRanks(NamedTuple):
-    """One integer per document; documents form a pair if their integers differ by 1 to `width`."""
+    """One integer per document; documents whose integers differ by 1 to `width` are a pair."""
 
     place: Integers
     width: int
 
 
 def level_ranks(query: Integers, level: NDArray[np.int32], width: int) -> LevelRanks:
-    """Return one integer per document, such that pairs are integers that differ by 1 to `width`.
+    """Return one integer per document; two documents form a pair if these differ by 1 to `width`.
 
     Integers of one query differ like its levels (ranks of the labels). Integers of different
     queries differ by more than `width`.

@@ -26,7 +26,7 @@ LONG_QUERIES = 256  # samples take only a part of a query that has more than 1/2
 
 
 class PairCounts(ABC):
-    """Numbers of documents, queries and pairs of a pair set, which may be on another machine."""
+    """Numbers of documents, queries and pairs of a pair set that may be on another machine."""
 
     @property
     @abstractmethod
@@ -64,7 +64,7 @@ class ActiveDocuments(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class PairSet(AlignedWhenUnpickled, PairCounts):
-    """A set of weighted pairs (i, j) in memory; i and j are documents of the same query."""
+    """A set of weighted pairs of documents in memory; both documents are of the same query."""
 
     n_rows: int  # number of rows of X
     query_weight: Floats  # factor on the loss of each query
@@ -97,10 +97,10 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
     @property
     @abstractmethod
     def covered(self) -> float:
-        """The total weight that a sample of this pair set must be scaled up to.
+        """The total weight of all pairs, to which the weights of a sample are scaled up.
 
-        It is the sum over queries of the query weight times the number of its pairs (implied by
-        labels) or their weight (listed).
+        It is the sum over queries of the query weight times the number of pairs (if they are
+        implied by labels) or the total pair weight (if they are listed).
         """
 
     @abstractmethod
@@ -143,7 +143,7 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
     @classmethod
     @abstractmethod
     def join(cls, sets: Sequence[Self]) -> Self:
-        """Return the union of several pair sets, for the matrix with their rows stacked in order.
+        """Return the union of several pair sets; their rows of X are stacked in the same order.
 
         Each set must be compact (see :meth:`compact`). Either all or none have pair weights, and
         either all or none have margins.
@@ -186,10 +186,10 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
         )
 
     def long_queries(self, among: int | None = None) -> Booleans:
-        """Return a mask of the long queries: with over 1 / LONG_QUERIES of all documents.
+        """Return a mask of the long queries, with more than 1 / LONG_QUERIES of all documents.
 
-        Only documents in queries with pairs count. `among` is their number, if not that of this
-        set.
+        Only documents in queries with pairs count. `among` is the number of all documents, by
+        default of this set.
         """
         sizes = self.documents.sizes
         total = self.n_active_documents if among is None else among
@@ -249,15 +249,18 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
         """Set all query weights and pair weights to one; return the new pair set."""
 
     def n_inside(self, loss: Loss, scores: Floats) -> int:
-        """Return the number of pairs whose loss is not constant: s_i − s_j < `loss.reach`."""
+        """Return the number of pairs with a score difference below `loss.reach`.
+
+        Above `loss.reach` the loss is constant.
+        """
         inside = Loss("inside", (Piece(1.0, loss.reach, 1),))
         counts = self.unweighted().active_weights(inside, scores)
         return exact_sum(counts.astype(np.int64))
 
     def active_weights(self, loss: Loss, scores: Floats) -> Floats:
-        """Return the weight per query of the pairs with s_i − s_j < θ, the first kink of the loss.
+        """Return, for each query, the total weight of the pairs with s_i − s_j < θ.
 
-        θ is the position of the kink of the first hinge term of the loss.
+        θ is the position of the kink of the first hinge term of the loss, s_i and s_j are scores.
         """
         weights: Floats = _core.active_weights(self.native(loss), scores, self.threads)
         return weights
@@ -284,9 +287,9 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
         return self.query_weight[chosen] * factor
 
     def standing_for(self, covered: float) -> Self:
-        """Scale the weights so that the new pair set has the total weight `covered`.
+        """Return this set with weights scaled to the total weight `covered` of a larger set.
 
-        A sample gets the total weight of the pair set that it was drawn from.
+        This set is a sample of the larger set.
         """
         own = self.covered
         if own <= 0:

@@ -20,9 +20,9 @@ MOST_LABELS = 64  # most labels for a matrix or a callable: the time grows with 
 
 
 class PairFactors(NamedTuple):
-    """The factors P (`preferred`) and Q (`other`) of the pair weights δ_ij = Σ_r P_ir · Q_jr.
+    """Pair weights as products of factors per document, P (`preferred`) and Q (`other`).
 
-    δ_ij is the weight of the loss of the pair (i, j), whose preferred document is i.
+    The weight of the loss of the pair (i, j), whose preferred document is i, is Σ_r P_ir · Q_jr.
     """
 
     preferred: Floats
@@ -30,7 +30,7 @@ class PairFactors(NamedTuple):
 
 
 def document_weights(preferred: ArrayLike, other: ArrayLike | None = None) -> PairFactors:
-    """Return the factors of the pair weights δ_ij = preferred_i · other_j; other is 1 by default.
+    """Return pair weights as factors: preferred_i · other_j for the pair (i, j).
 
     Examples
     --------
@@ -45,7 +45,7 @@ def document_weights(preferred: ArrayLike, other: ArrayLike | None = None) -> Pa
 
 
 def gain_difference(y: ArrayLike, gain: Callable[[Floats], Floats] | None = None) -> PairFactors:
-    """Return the factors of the pair weights δ_ij = g(y_i) − g(y_j), with g(y) = y by default.
+    """Return pair weights as factors: the difference of gains g(y_i) − g(y_j) for the pair (i, j).
 
     The function g, given as `gain`, must be non-decreasing.
 
@@ -65,7 +65,7 @@ def gain_difference(y: ArrayLike, gain: Callable[[Floats], Floats] | None = None
 def weight_matrix(
     y: ArrayLike, matrix: ArrayLike, labels: NDArray[Any] | None = None
 ) -> PairFactors:
-    """Return the factors of pair weights from a matrix with one row and one column per label.
+    """Return pair weights as factors, from a matrix with one row and one column per label.
 
     δ_ij = matrix[a, b] for y_i = labels[a] and y_j = labels[b]. `labels` are all distinct labels,
     ascending; by default the labels in y. Only entries with a > b are used, because the preferred
@@ -122,7 +122,7 @@ def label_matrix(name: str, value: Any, labels: NDArray[Any], *, most: int) -> F
 
 
 def ndcg_difference(y: ArrayLike, qid: ArrayLike) -> PairFactors:
-    """Return the factors of pair weights: the NDCG lost if the pair swaps in an ideal ranking.
+    """Return pair weights as factors: the NDCG lost if both documents swap in an ideal ranking.
 
     δ_ij = (g_i − g_j) (D_i − D_j) / IDCG with the gain g = 2^y and the discount
     D = 1 / log₂(1 + rank) in the ideal ranking, averaged over the ranks that the documents of one
@@ -146,7 +146,7 @@ def ndcg_difference(y: ArrayLike, qid: ArrayLike) -> PairFactors:
 
 
 def top_difference(y: ArrayLike, qid: ArrayLike, discount: ArrayLike, k: int) -> PairFactors:
-    """Return the factors of pair weights: about the change of NDCG@k if both documents swap places.
+    """Return pair weights as factors: about the change of NDCG@k if both documents swap places.
 
     δ_ij = (g_i − g_j) (D_i + D_j) / IDCG@k with the gain g = 2^y and the discounts D ≥ 0 that the
     documents have in some ranking, 0 beyond rank k. It is the change of NDCG@k if one of the two is
@@ -237,7 +237,7 @@ def exponential_gain(labels: NDArray[Any]) -> Floats:
 def pair_cost(
     cost: Any, y: NDArray[Any], qid: Integers, labels: NDArray[Any] | None = None
 ) -> PairFactors | None:
-    """Return the factors of the pair weights for the parameter `pair_cost` of RankSVM.
+    """Return pair weights as factors, for the parameter `pair_cost` of RankSVM.
 
     Return None if `cost` is None: all weights are one. `labels` are the distinct labels of all data
     if y is only a part; by default the labels in y.

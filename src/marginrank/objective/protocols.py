@@ -38,7 +38,7 @@ ROUGH_SWEEPS, ROUGH_PER_PIECE, ROUGH_PER_FEATURE = 10.0, 6.0, 0.05
 
 
 class LossSums(NamedTuple):
-    """The loss summed over all queries, with two sums that bound its rounding error."""
+    """The loss summed over all queries, with two sums of absolute terms that bound its rounding."""
 
     value: float
     value_size: float  # sum of |terms| of the loss, for bounds on its rounding
@@ -48,7 +48,7 @@ class LossSums(NamedTuple):
 
     @classmethod
     def of(cls, table: Floats, n_documents: int) -> "LossSums":
-        """Sum a table of losses with one row (value, value_size, slope_size) per query."""
+        """Add up losses by query: `table` has one row (value, value_size, slope_size) per query."""
         value, value_size, slope_size = (float(np.sum(column)) for column in table.T)
         n_queries = int(np.count_nonzero(table[:, 0]))
         return cls(value, value_size, slope_size, n_queries, n_documents)
@@ -70,7 +70,7 @@ class Evaluation(NamedTuple):
 
 
 class GroupedLoss(NamedTuple):
-    """Loss and gradient at one w, as one term per group of queries."""
+    """The loss and its gradient at one w, split into one term per group of queries."""
 
     losses: Floats  # L_g(w)
     gradients: Floats  # ∇L_g(w), one row per group
@@ -93,11 +93,11 @@ class ScoreSpace(ABC):
 
     @abstractmethod
     def entries(self, a: Scores, documents: Integers | None = None) -> Floats:
-        """Return entries of `a` as a NumPy array: at ascending document indices, or all."""
+        """Return entries of a score vector `a` as a NumPy array: at ascending indices, or all."""
 
     @abstractmethod
     def vector(self, entries: Floats) -> Scores:
-        """Convert a NumPy array with one entry per document to the vector type of this backend."""
+        """Convert a NumPy array with one entry per document to a score vector of this backend."""
 
     def std(self, a: Scores) -> float:
         return float(np.std(self.entries(a)))
@@ -121,7 +121,7 @@ class PairLoss(ABC):
 
     @abstractmethod
     def hess_vec(self, state: State, u: Scores) -> Scores:
-        """Return Au, with A the Hessian of the loss with respect to the scores."""
+        """Return the product of u and the Hessian of the loss with respect to the scores."""
 
     def evaluate_along(
         self, scores: Scores, step: float, direction: Scores, like: State | None
@@ -136,7 +136,7 @@ class PairLoss(ABC):
 
 
 class Design(ABC):
-    """The feature matrix X with one row per document of a pair set, for products and evaluations.
+    """The feature matrix X with one row per document of a pair set, and operations that read it.
 
     The generic methods need `pairs` to be a PairSet, in memory. Results do not depend on `threads`.
     """
@@ -151,7 +151,7 @@ class Design(ABC):
 
     @abstractmethod
     def pair_loss(self, loss: Loss) -> PairLoss:
-        """Return the sum of `loss` over all pairs, as a function of the scores of the documents."""
+        """Return the loss summed over all pairs, as a function of the scores of the documents."""
 
     @abstractmethod
     def dot(self, w: Floats) -> Scores:
@@ -171,15 +171,15 @@ class Design(ABC):
         return found._replace(gradient=self.transpose_dot(found.score_gradient))
 
     def hess_vec(self, loss: PairLoss, state: State, v: Floats) -> tuple[Floats, Scores]:
-        """Return the product of the Hessian with v, and the scores Xv; reads X once.
+        """Return the product of the Hessian of the loss with v, and the scores Xv; reads X once.
 
-        The Hessian in w is XᵀAX, with A the Hessian of the loss with respect to the scores.
+        The Hessian is XᵀAX, with A the Hessian of the loss with respect to the scores.
         """
         scores = self.dot(v)
         return self.transpose_dot(loss.hess_vec(state, scores)), scores
 
     def share(self, designs: Sequence["Design"]) -> "SharedSweeps":
-        """Return products with X that read X once for several `designs` on the same documents."""
+        """Return an object that multiplies X for several designs, with one pass over X for all."""
         return SharedSweeps(designs)
 
     def column(self, j: int) -> Scores:
@@ -200,13 +200,13 @@ class Design(ABC):
         return self.hessian(loss, state)
 
     def rough_sweeps(self, n_pieces: int) -> float:
-        """Return the cost of `rough_hessian` in passes over X, for `n_pieces` hinge terms."""
+        """Return the cost of the method `rough_hessian` as a number of passes over X."""
         n = self.matrix.n_features
         fill = n * self.matrix.n_rows / max(self.matrix.n_entries, 1)
         return fill * (ROUGH_SWEEPS + ROUGH_PER_PIECE * n_pieces + ROUGH_PER_FEATURE * n)
 
     def hess_diag(self, loss: PairLoss, state: State) -> Floats:
-        """Return the diagonal of the Hessian in w; reads X once per eight entries of a row."""
+        """Return the diagonal of the loss's Hessian; reads X once per eight entries of a row."""
         columns = map(self.column, range(self.matrix.n_features))
         return np.array([self.space.dot(x, loss.hess_vec(state, x)) for x in columns])
 
@@ -237,11 +237,11 @@ class Design(ABC):
         return queries, documents.offsets[queries]
 
     def query_squares(self, by_query: QueryLosses) -> Floats:
-        """Return a sum of squares per feature that bounds the rounding error of the gradient.
+        """Return one term per feature that bounds the rounding error of the gradient; reads X once.
 
-        Reads X once. For feature j it is an upper bound on Σ_q c_q² · max x_ij², where the maximum
-        is over the documents i of query q. c_q is the sum of the absolute values of all terms of
-        the score gradient in query q.
+        For feature j it is an upper bound on Σ_q c_q² · max x_ij², where the maximum is over the
+        documents i of query q. c_q is the sum of the absolute values of all terms of the score
+        gradient in query q.
         """
         sizes = cast(Floats, by_query)[:, 2]
         return float(sizes @ sizes) * self.magnitudes() ** 2
@@ -263,9 +263,10 @@ class Design(ABC):
         return self.rows(active.rows), active
 
     def curved_gram(self, loss: PairLoss, state: State) -> Floats:
-        """Return the product AK with the Gram matrix K of the documents in queries with pairs.
+        """Return the product AK of a Hessian A and the Gram matrix K of the documents.
 
-        A is the Hessian of the loss with respect to the scores.
+        A is the Hessian of the loss with respect to the scores. Only documents in queries with
+        pairs count.
         """
         space = self.space
         return self.gram.curved(
@@ -273,9 +274,10 @@ class Design(ABC):
         )
 
     def combine_active(self, values: Floats) -> Floats:
-        """Return XᵀJc for a vector c with one entry per document in queries with pairs.
+        """Return XᵀJc for a vector c that has entries for some of the documents only; reads X once.
 
-        Reads X once. J subtracts from each entry the mean of its query. c is the argument `values`.
+        c is the argument `values`, for documents in queries with pairs. J subtracts from each entry
+        the mean of its query.
         """
         return self.transpose_dot(
             self.space.vector(self.gram.spread(values, self.pairs.n_documents))
@@ -329,7 +331,7 @@ class Matrix(ABC):
 
     @abstractmethod
     def design(self, pairs: PairCounts, threads: int) -> Design:
-        """Return X with one row per document of a pair set, for products and evaluations."""
+        """Return X with one row per document of `pairs`, for products and losses."""
 
     @property
     def n_rows(self) -> int:
@@ -347,9 +349,9 @@ class Matrix(ABC):
     def sample(
         self, pairs: PairCounts, fraction: float, seed: int, threads: int
     ) -> "tuple[Matrix, PairSet]":
-        """Draw a random sample of documents; return their rows of X in memory, and their pairs.
+        """Draw a random sample of documents; return their rows of X, in memory, and their pairs.
 
-        `fraction` is the share of the documents to draw, as in :meth:`PairSet.sample`.
+        `fraction` is the share of the documents to draw.
         """
         return self, cast(PairSet, pairs).sample(fraction, seed)
 
@@ -358,11 +360,11 @@ class Matrix(ABC):
         return pairs
 
     def feature(self, j: Any) -> Any:
-        """Return the feature indices in the original data for columns `j` of this matrix."""
+        """Return the column indices in the original data of columns `j` of this matrix."""
         return j
 
     def on_host(self) -> "Matrix | None":
-        """Return X in host memory, to check results with C++ kernels; None if it is there."""
+        """Return X in host memory for use by the C++ kernels; None if X is already there."""
         return None
 
     def survey(self, pairs: PairCounts, threads: int) -> int:
@@ -374,12 +376,12 @@ class Matrix(ABC):
 
     @property
     def largest_sample(self) -> float:
-        """The largest `fraction` that the method `sample` accepts without another pass over X."""
+        """The largest `fraction` for which the method `sample` does not read all of X again."""
         return 1.0
 
     @property
     def variances(self) -> Floats | None:
-        """Approximate variance of each column; None if unknown, or if no few columns dominate."""
+        """Approximate variances of the columns; None if unknown or if no few dominate."""
         return None
 
 
@@ -392,7 +394,7 @@ class _Certified(Protocol):
 
 
 def is_certified(point: _Certified, tol: float) -> bool:
-    """Return True if `point.gap`, a bound on F(w) − min F, proves (F(w) − min F) / min F ≤ tol."""
+    """Return True if `point.gap`, a bound on F − min F, proves (F − min F) / min F ≤ tol."""
     return meets(tol, point.value, point.gap)
 
 

@@ -20,10 +20,10 @@ MOST_EASIER = 12  # penalties of a continuation; beyond 12 powers of 10 the loss
 
 
 class Ray(NamedTuple):
-    """The conjugate of a regularizer along a ray: the function τ → Ω*(−τ∇L) for τ ≥ 0.
+    """The convex conjugate Ω* of a regularizer along a ray: the function τ → Ω*(−τ∇L).
 
-    It is finite for τ ≤ `limit`. `conjugate` maps τ to the value and the first and second
-    derivative.
+    ∇L is the gradient of the loss. The function is finite for 0 ≤ τ ≤ `limit`; `conjugate` maps τ
+    to its value and its first and second derivative.
     """
 
     limit: float
@@ -31,7 +31,7 @@ class Ray(NamedTuple):
 
 
 class Regularizer(ABC):
-    """A regularizer Ω(w): a convex function of the weights, infinite outside of constraints."""
+    """A regularizer Ω(w), a convex function of the weights; infinite where w is not allowed."""
 
     is_constraint: bool  # whether it is zero wherever it is finite
     phrase: str  # describes it in messages: "loss='hinge' in an l1 ball (…)"
@@ -54,7 +54,10 @@ class Regularizer(ABC):
 
     @abstractmethod
     def ray(self, gradient: Floats) -> Ray:
-        """Return the convex conjugate of Ω along a ray: the function τ → Ω*(−τ · gradient)."""
+        """Return the convex conjugate Ω* of the regularizer along a ray: τ → Ω*(−τ · gradient).
+
+        It is used for lower bounds on the minimum.
+        """
 
     @abstractmethod
     def inside(self, w: Floats) -> Floats:
@@ -95,20 +98,23 @@ class L1Regularizer(Regularizer):
         """
 
     def contains(self, w: Floats) -> bool:
-        """Return True if w satisfies the constraint on its norm; signs are not checked."""
+        """Return True if w satisfies the constraint on its norm; does not check signs."""
         return True
 
     def violation(self, w: Floats, gradient: Floats) -> float:
-        """Return the max norm of the smallest subgradient of L + Ω at w; `gradient` is ∇L(w)."""
+        """Return the largest entry of the smallest subgradient of loss plus regularizer at w.
+
+        `gradient` is the gradient of the loss.
+        """
         l1 = self.multiplier(w, gradient)
         smooth = gradient + self.ridge * w
         at_zero = np.maximum(self.pull(gradient) - l1, 0.0)
         return float(np.max(np.where(w == 0, at_zero, np.abs(smooth + l1 * np.sign(w)))))
 
     def pull(self, gradient: Floats) -> Floats:
-        """Return, for each weight, how fast the loss L decreases as the weight moves away from 0.
+        """Return, for each weight, how fast the loss decreases as the weight moves away from 0.
 
-        `gradient` is ∇L. With `positive`, weights can only increase.
+        `gradient` is the gradient of the loss. With `positive`, weights can only increase.
         """
         return np.maximum(-gradient, 0.0) if self.positive else np.abs(gradient)
 

@@ -14,9 +14,10 @@ from marginrank.objective.protocols import Scores, SharedSweeps
 def points_at(
     objectives: Sequence[Objective], ws: Sequence[Floats], likes: Sequence[Point | None]
 ) -> list[Point]:
-    """Evaluate objective k at ws[k], for all k, with gradients; reads X once for all.
+    """Evaluate several objectives at one w each; reads X once for all.
 
-    Sorting is faster if likes[k] ranks the documents similarly.
+    ws[k] are the weights for objective k. Sorting is faster if likes[k] ranks the documents
+    similarly.
     """
     states = [None if like is None else like.state for like in likes]
     evaluations = _share(objectives).evaluate([o.pair_loss for o in objectives], ws, states)
@@ -32,7 +33,10 @@ def scores_of(objectives: Sequence[Objective], ws: Sequence[Floats]) -> list[Sco
 
 
 def make_gradients(points: Sequence[Point]) -> None:
-    """Compute all gradients that are not known yet; reads X at most once for all points."""
+    """Compute the gradients of several evaluated objectives; reads X at most once for all.
+
+    Gradients that are already known are not computed again.
+    """
     waiting = [point for point in points if not point.has_gradient]
     if not waiting:
         return

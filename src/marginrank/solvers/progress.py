@@ -97,7 +97,7 @@ class Progress:
 
 
 def closeness(line: Iteration) -> tuple[float, float]:
-    """Return a sort key for iterations: larger samples first, then lower objectives."""
+    """Return a sort key for iterations: large samples first, then low objectives."""
     return -line.fraction, line.objective
 
 
@@ -129,7 +129,7 @@ def start_inside(
 
 
 def check_magnitude(point: Point) -> None:
-    """Raise ValueError, with a feature, if the gradient at the initial weights overflows."""
+    """Raise ValueError if the gradient at the initial weights overflows, naming a feature."""
     # A NaN fails the comparison, too.
     if np.abs(point.gradient).max() < SUSPICIOUS:
         return

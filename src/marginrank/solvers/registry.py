@@ -34,7 +34,7 @@ Structure = Regularizer | Cone | Groups  # beside the loss and the ridge
 
 
 class Solver(NamedTuple):
-    """A solver and the problems that it supports: losses and regularizers.
+    """A solver and its supported problems: losses, and regularizers or constraints.
 
     `minimize` is a function of an objective, and of a `regularizer` if the problem has one. `takes`
     returns True if a loss and a regularizer (None for the ridge alone) are supported.
@@ -161,9 +161,9 @@ def state_bytes(name: str, loss: Loss, regularizer: Structure | None = None) -> 
 
 
 def solver_names(*, regularized: bool) -> list[str]:
-    """Return the public names of all solvers for objectives with a ridge alone.
+    """Return the names of all solvers for objectives whose only regularizer is the ridge.
 
-    With `regularized`, return the names of the solvers that support a regularizer instead.
+    With `regularized`, return the names of the solvers that support other regularizers instead.
     """
     return [
         name

@@ -12,14 +12,14 @@ Callback = Callable[[Iteration], None]
 
 
 class Curvature(NamedTuple):
-    """The Hessian of the loss in some of the weights, to reuse in similar problems."""
+    """The Hessian of the loss in some of the weights, for reuse in similar problems."""
 
     features: Integers  # ascending
     hessian: Floats  # shape (m, m), without a ridge
     cost: float  # number of sweeps spent on computing it
 
     def scaled(self, weight: float, sizes: Floats | None = None) -> "Curvature":
-        """Return the Hessian for the loss times `weight` and each feature j times sizes[j]."""
+        """Return the Hessian if the loss is multiplied by `weight`, and feature j by sizes[j]."""
         hessian = weight * self.hessian
         if sizes is not None:
             own = sizes[self.features]
@@ -29,7 +29,7 @@ class Curvature(NamedTuple):
 
 @dataclass
 class SolverResult:
-    """The best weights that a solver found, a bound on their error, and its iterations."""
+    """The weights that a solver found, with error bounds and the history of its iterations."""
 
     w: Floats
     scores: Scores  # Xw, for a warm start on the same documents
@@ -47,7 +47,7 @@ class SolverResult:
         return self.stop
 
     def times(self, factor: float) -> "SolverResult":
-        """Return this result for the objective times `factor`, which has the same minimum."""
+        """Convert this result to the objective multiplied by `factor`; the weights are the same."""
         return replace(
             self,
             objective=factor * self.objective,

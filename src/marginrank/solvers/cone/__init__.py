@@ -1,1 +1,1 @@
-"""Solvers for weights w with linear constraints Gw ≥ 0 (a cone), as in monotone curves."""
+"""Solvers for linear constraints Gw ≥ 0 on the weights w (a cone), as in monotone curves."""

@@ -73,7 +73,7 @@ def smooth_in_cone(
 
 
 class FaceOptimum(NamedTuple):
-    """The minimum of an objective on a face (some constraints as equations), and its projection."""
+    """The minimum with some constraints as equations, and its projection onto all constraints."""
 
     free: Point  # may be outside of the cone
     inside: ConePoint  # the nearest point of the cone
@@ -101,7 +101,7 @@ class Pivoting:
         self._held = np.zeros(cone.n_constraints, dtype=bool)
 
     def begin(self, w: Floats) -> None:
-        """Start at w, projected to satisfy the constraints."""
+        """Set the initial weights to w, projected to satisfy the constraints."""
         self.w, self._held = self._cone.nearest(w)
 
     @property

@@ -1,18 +1,18 @@
-"""Bundle methods for the hinge loss: BMRM (paper 4) and its optimized variant OCAS.
+"""Cutting-plane (bundle) methods for the hinge loss: BMRM and its optimized variant OCAS.
 
-F(w) = ½ρ‖w‖² + L(w) with minimum F*. The loss L is bounded below by cutting planes
-L(w) ≥ b_k + g_kᵀw, each of which touches L at one w. The next w minimizes
-½ρ‖w‖² + max_k (b_k + g_kᵀw), through the dual of this small problem:
+F(w) = ½ρ‖w‖² + L(w) with minimum F*. The loss L is bounded below by cutting planes L(w) ≥ b_k +
+g_kᵀw, each of which touches L at one w. The next w minimizes ½ρ‖w‖² + max_k (b_k + g_kᵀw), through
+the dual of this small problem:
 
     max_β  Σ β_k b_k − ‖Σ β_k g_k‖² / 2ρ,   β ≥ 0, Σ β_k = 1,   w = −Σ β_k g_k / ρ.
 
-Any β in the simplex gives a lower bound on F*, so the certificate does not depend on how well the
-small problem was solved (by :mod:`marginrank.solvers.hinge.lowest_point`).
+Any β in the simplex gives a lower bound on F*, so this bound does not depend on how well the small
+problem was solved (by :mod:`marginrank.solvers.hinge.lowest_point`).
 
-BMRM adds the plane that touches the loss at the new w. OCAS (Franc and Sonnenburg, 2009; named as
-future work by paper 4) searches the line from the best point to the new w exactly, in score space,
-and adds a plane near the best point. Both stop on the certificate, and their options are the
-parameters of :func:`~marginrank.solvers.hinge.smoothing.smoothing`.
+BMRM, as in Airola, Pahikkala and Salakoski (2011), adds the plane that touches the loss at the new
+w. OCAS (Franc and Sonnenburg, 2009) searches the line from the best w to the new w exactly, on
+scores alone, and adds a plane near the best w. Both stop when the bound proves that `tol` is
+reached. Their options are the parameters of :func:`~marginrank.solvers.hinge.smoothing.smoothing`.
 """
 
 from typing import Any
@@ -86,12 +86,12 @@ def _is_stuck(bounds: list[tuple[float, float]]) -> bool:
 
 
 def bmrm(objective: Objective, **options: Any) -> SolverResult:
-    """Minimize an objective with a hinge loss by BMRM, the cutting-plane method of paper 4."""
+    """Minimize an objective with a hinge loss by the cutting-plane method BMRM."""
     return _solve_bundle(objective, line_search=False, **options)
 
 
 def ocas(objective: Objective, **options: Any) -> SolverResult:
-    """Minimize an objective with a hinge loss by OCAS, cutting planes with line searches."""
+    """Minimize an objective with a hinge loss by OCAS: cutting planes and exact line searches."""
     return _solve_bundle(objective, line_search=True, **options)
 
 
@@ -134,7 +134,7 @@ class Bundle:
         return self._intercepts.size
 
     def gap(self, point: Point) -> float:
-        """Return a proven upper bound on F(w) − min F, for `point` = F evaluated at w."""
+        """Return a proven upper bound on F(w) − min F; `point` is F evaluated at w."""
         return max(point.value - self.lower, 0.0) + point.rounding
 
     def add(self, point: Point) -> None:
@@ -172,7 +172,7 @@ class Bundle:
         self._coordinates = np.vstack([self._coordinates, coordinates])
 
     def minimize(self) -> Floats:
-        """Return the w that minimizes the ridge plus the highest of the cutting planes.
+        """Return the w that minimizes the ridge plus the maximum of all cutting planes.
 
         Also updates `lower`, the lower bound on the minimum of the objective.
         """

@@ -50,7 +50,10 @@ class _Program:
         self._used = np.flatnonzero(beta)  # in the order in which they were added
 
     def add_highest(self) -> bool:
-        """Add the highest plane at v to the planes in use; return False if it is among them."""
+        """Add the plane that is highest at the current solution to the planes in use.
+
+        Return False if it is already in use.
+        """
         heights = self._intercepts + self._slopes @ self.v
         terms = np.abs(self._intercepts) + np.abs(self._slopes) @ np.abs(self.v)
         top = self._used[np.argmax(heights[self._used])]
@@ -62,9 +65,10 @@ class _Program:
         return True
 
     def settle(self) -> bool:
-        """Compute the best weights of the planes in use; return False if the last one gets zero.
+        """Compute the best weights of the planes in use.
 
-        Planes whose weight becomes zero are dropped. Sets the attributes beta and v.
+        Planes whose weight becomes zero are dropped; return False if this happens to the last one.
+        Sets the attributes beta and v.
         """
         while True:
             before = self.beta[self._used]
@@ -113,7 +117,7 @@ class _Hull:
         return not self._dependent.size  # the slopes are affinely independent
 
     def lowest_point(self) -> Floats:
-        """Return the v with the smallest ½‖v‖² + height at which all planes have equal height."""
+        """Return the v with the smallest ½‖v‖² + h at which all planes have the same height h."""
         outside = self._slope
         for _ in range(2):  # after one pass, rounding of the slope may exceed v
             outside = outside - self._basis @ (outside @ self._basis)
@@ -130,10 +134,10 @@ class _Hull:
         return _solve(self._factor, -self._rises, transposed=True)
 
     def free_change(self) -> Floats:
-        """Return a change of the weights β that keeps Σ β_k g_k and makes one weight zero.
+        """Return a change of the planes' weights that makes one zero and keeps the mean slope.
 
-        g_k are the slopes of the planes. The last plane gains weight, because it is higher at v
-        than the others, which are equally high.
+        The last plane gains weight, because it is higher at the current solution than the others,
+        which are equally high.
         """
         column = self._dependent[0]
         change = np.zeros(self._lengths.size)

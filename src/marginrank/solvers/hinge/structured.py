@@ -66,7 +66,7 @@ P = TypeVar("P", bound=DerivedPoint)
 
 
 class SmoothOptimum(NamedTuple, Generic[P]):
-    """The approximate minimum of a smoothed hinge problem, and an estimate of F − min F."""
+    """The approximate minimum of a smoothed hinge problem, and an estimate of its error."""
 
     point: P
     estimate: float

@@ -48,7 +48,7 @@ P = TypeVar("P", bound=Point | DerivedPoint)
 
 
 class Stage(NamedTuple, Generic[P]):
-    """The result for one smoothing width: the minimum of the smoothed objective, and bounds."""
+    """The minimum of the objective for one smoothing width of the hinge loss, and error bounds."""
 
     point: P  # the hinge objective there
     smooth: P  # the smoothed objective there
@@ -73,7 +73,7 @@ class LowerBound(NamedTuple):
 
 
 class Widths(ABC, Generic[P]):
-    """Base class: minimizes an objective with a hinge loss by smoothing with decreasing widths."""
+    """Base class of solvers that replace the hinge loss by smooth losses of decreasing width."""
 
     def __init__(self, objective: Objective, first: P, tol: float) -> None:
         self.best: P = first  # the best point of the hinge objective so far
@@ -88,7 +88,7 @@ class Widths(ABC, Generic[P]):
         return max(self.best.value - self.lower, 0.0) + self.best.rounding
 
     def minimize(self, progress: Progress, max_iter: int) -> SolverResult:
-        """Minimize the hinge objective to `tol`, with one smoothing width per iteration."""
+        """Minimize an objective with a hinge loss to `tol`, one smoothing width per iteration."""
         if self.best.value == 0.0 == self.gap:  # no pair has a loss: a relative gap is undefined
             return progress.result(self.best, self.gap, StopReason.CERTIFIED, gap=self.gap)
         stop, estimate = StopReason.MAX_ITER, np.inf

@@ -18,8 +18,8 @@ from marginrank.solvers.smooth.preconditioner import Preconditioner
 class Accuracy(NamedTuple):
     """The stopping rule of conjugate gradients for a Newton direction.
 
-    It limits how much less the quadratic model of the objective may decrease along the direction
-    than along the exact Newton direction.
+    It limits how much less the quadratic model of the objective decreases along the direction than
+    along the exact Newton direction.
     """
 
     share: float  # share of the decrease along the direction
@@ -98,9 +98,9 @@ class _ConjugateGradients:
         return d.n_products > 0 and missing <= max(accuracy.share * d.decrement, accuracy.least)
 
     def advance(self, product: Floats, scores: Scores) -> None:
-        """Make one step of conjugate gradients with the search direction p, the attribute `search`.
+        """Make one step of conjugate gradients along the attribute `search`.
 
-        `product` is ∇²F p and `scores` is Xp.
+        `product` is the Hessian times `search`, and `scores` is X times `search`.
         """
         d, p = self.direction, self.search
         alpha = self._rho / float(p @ product)

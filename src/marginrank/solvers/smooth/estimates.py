@@ -16,20 +16,20 @@ MAX_STEPS = 16
 
 
 def decrement(point: Point, direction: Floats) -> float:
-    """Return −½ gᵀd, the predicted decrease by a Newton step d = `direction`; g is the gradient.
+    """Return the decrease of the objective that a Newton step predicts, −½ gᵀd.
 
-    `direction` is a Newton direction d, and g is the gradient at `point`.
+    `direction` is the step d, and g is the gradient at `point`.
     """
     return -0.5 * float(point.gradient @ direction)
 
 
 def bound_by_parts(point: Point, preconditioner: Preconditioner, seed: int, enough: float) -> float:
-    """Return an upper bound on the Newton decrement ½ gᵀH⁻¹g, averaged over two parts of a sample.
+    """Return an upper bound on the mean predicted decrease ½ gᵀH⁻¹g over two parts of a sample.
 
     g is the gradient at `point`, and H the Hessian of one part at the same w. The parts have no
-    document in common. An outlier spoils the decrement of one part only, and twice the mean is at
-    least the decrement of the other part. Return infinity if the parts are too small to estimate
-    the Hessian from. The bound of a part may exceed its decrement by `enough`.
+    document in common, so an outlier spoils the prediction of one part only, and twice the mean is
+    at least the prediction of the other part. Return infinity if the parts are too small to
+    estimate the Hessian from. The bound of a part may exceed its value by `enough`.
     """
     parts = points_on_parts(stand_ins(point.objective, seed), point.w)
     if not parts:
@@ -69,7 +69,7 @@ def decrement_bound(
 
 
 def hidden_by_rounding(point: Point, preconditioner: Preconditioner, allowed: float) -> float:
-    """Return an estimate of the decrease of F that rounding errors of the gradient may hide.
+    """Return an estimate of the decrease of the objective that rounding of the gradient may hide.
 
     Return 0 if the decrease is certainly at most `allowed`.
     """
@@ -79,6 +79,6 @@ def hidden_by_rounding(point: Point, preconditioner: Preconditioner, allowed: fl
 
 
 def rounding_hides(point: Point, allowed: float) -> bool:
-    """Return True if F may decrease by over `allowed` without rounding errors of the gradient."""
+    """Return True if rounding of the gradient may hide a decrease of F by over `allowed`."""
     # ½ eᵀH⁻¹e ≤ ½‖e‖² / ρ for an error e of the gradient.
     return 0.5 * point.gradient_rounding**2 / point.objective.ridge > allowed

@@ -1,4 +1,4 @@
-"""Exact line search that works on scores and does not read X."""
+"""Exact line search for piecewise quadratic losses; it works on scores and does not read X."""
 
 from typing import Protocol, Self, TypeVar
 

@@ -61,7 +61,7 @@ EASE_TOL = 1e-3  # tol of these problems, which only provide starting points
 
 
 class NewtonOutcome(NamedTuple):
-    """The last weights of Newton's method, an estimate of F − min F there, and why it stopped."""
+    """The final weights of Newton's method, an estimate of F − min F, and why it stopped."""
 
     point: Point
     estimate: float
@@ -184,10 +184,10 @@ class NewtonIteration:
         self._is_sound = False
 
     def run(self, point: Point, tol: float, *, careful: bool = True) -> NewtonOutcome:
-        """Minimize an objective by Newton's method to a relative distance of `tol` to its minimum.
+        """Minimize an objective by Newton's method until (F − min F) / min F ≤ tol.
 
-        `point` is the objective evaluated at the initial weights. With `careful`, an estimate of
-        the distance must be confirmed before the iteration stops on it.
+        `point` is the objective evaluated at the initial weights. With `careful`, an estimate of F
+        − min F must be confirmed before the iteration stops on it.
         """
         self.point = point
         self._is_sound = False

@@ -50,17 +50,15 @@ class Preconditioner(ABC):
 
     @abstractmethod
     def solve(self, v: Floats) -> Floats:
-        """Return P⁻¹v for a vector v with one entry per feature; P is the preconditioner."""
+        """Return P⁻¹v for a vector v with one entry per feature, with P the preconditioner."""
 
     def direction(self, point: Point) -> Floats:
         """Return the approximate Newton direction −P⁻¹∇F(w), with P the preconditioner."""
         return -self.solve(point.gradient)
 
     def hidden_by(self, errors: Floats) -> float:
-        """Return the mean of ½ eᵀP⁻¹e for independent random e_j of sizes errors[j]; 0 if unknown.
-
-        With P close to the Hessian, this is the decrease of F that errors e of the gradient hide.
-        """
+        """Return the decrease of F that gradient errors of these sizes may hide; 0 if unknown."""
+        # The mean of ½ eᵀP⁻¹e for independent errors e_j of sizes errors[j].
         return 0.0
 
 
@@ -87,16 +85,13 @@ class Factorized(Preconditioner):
 
 
 class Rough(Preconditioner):
-    """Preconditioner that is the Hessian of a sample, computed in single precision.
-
-    Nothing is known about its distance to the Hessian, so the eigenvalues of P⁻¹∇²F are bounded by
-    ∇²F ≥ ρI and ‖P‖ alone, with P the preconditioner and ρ the weight of the ridge.
-    """
+    """Preconditioner that is the Hessian of a sample, computed in single precision."""
 
     inexact = True
 
     def __init__(self, factor: Factorized, norm: float, ridge: float, cost: float) -> None:
         self._factor = factor
+        # P may be far from the Hessian: only ∇²F ≥ ρI and ‖P‖ bound the eigenvalues of P⁻¹∇²F.
         self.lowest = ridge / norm
         self.cost = cost
 
@@ -162,10 +157,8 @@ class DocumentSpace(Preconditioner):
         return -(point.w + self._combine(target))
 
     def solve(self, v: Floats) -> Floats:
-        """Return (∇²F)⁻¹v for a vector v with one entry per feature; reads X twice.
-
-        It is (v − Xᵀ(ρI + AK)⁻¹AXv) / ρ, in the symbols of the class.
-        """
+        """Return (∇²F)⁻¹v for a vector v with one entry per feature; reads X twice."""
+        # It is (v − Xᵀ(ρI + AK)⁻¹AXv) / ρ.
         image = self._point.hess_vec_scores(self._objective.scores(v))
         return (v - self._combine(image)) / self._objective.ridge
 
@@ -208,13 +201,14 @@ class Identity(Preconditioner):
 class Leading(Preconditioner):
     """Preconditioner: the Hessian for features of large variance, a diagonal for the others.
 
-    P is faithful only if documents are many: with few, most curvatures of the other features are
-    far below the diagonal. Then the eigenvalues of P⁻¹∇²F are bounded below. Let v = (a, b) for the
-    leading and the other features, K = ZᵀZ the Hessian of the loss, and D its diagonal. Then
+    P is close to the Hessian only if documents are many: with few, most curvatures of the other
+    features are far below the diagonal. Then the eigenvalues of P⁻¹∇²F are bounded below. Let v =
+    (a, b) for the features of large variance and the others, K = ZᵀZ the Hessian of the loss, and D
+    its diagonal. Then
 
         aᵀKa ≤ 2 |Zv|² + 2 |Zb|²,   vᵀPv ≤ 2 vᵀ∇²Fv + (2 tr K_b + max D_b) |b|²
 
-    and vᵀ∇²Fv ≥ ρ |b|².
+    and vᵀ∇²Fv ≥ ρ |b|², with ρ the weight of the ridge.
     """
 
     def __init__(
@@ -250,11 +244,10 @@ def precondition(
     by_parts: bool = True,
     curvature: Curvature | None = None,
 ) -> Preconditioner:
-    """Return a preconditioner for the Hessian at `point`, of a kind that suits the size.
+    """Return a preconditioner for the Hessian at `point`, chosen by the size of the problem.
 
-    With `is_hard`, a diagonal took too many steps, so a costlier preconditioner is chosen.
-    `by_parts` makes a sampled Hessian that no single document can spoil. `curvature` of a similar
-    problem is reused.
+    With `is_hard`, it is a costlier one. With `by_parts`, no single document can spoil a sampled
+    Hessian. `curvature` of a similar problem is reused.
     """
     objective = point.objective
     n, n_documents = objective.n_features, objective.n_active_documents
@@ -297,17 +290,14 @@ def stand_ins(objective: Objective, seed: int, n_parts: int = N_PARTS) -> list[O
 
 
 def points_on_parts(parts: Sequence[Objective], w: Floats) -> list[Point]:
-    """Evaluate each objective at w; return [] if one is too small to estimate a Hessian."""
+    """Evaluate each objective at w; return [] if one is too small to estimate a Hessian from."""
     points = [part.at(w) for part in parts]
     is_enough = all(tells_shape(point, CURVED_PER_FEATURE / len(parts)) for point in points)
     return points if is_enough else []
 
 
 def sampled_hessians(parts: Sequence[Objective], w: Floats) -> list[Floats]:
-    """Return the Hessian of the loss for each part of a sample, at the w of `point`.
-
-    Return [] if the parts have too few documents.
-    """
+    """Return the Hessian of the loss for each part of a sample; [] if a part is too small."""
     points = points_on_parts([part.with_ridge(0.0) for part in parts], w)
     hessians = [point.hessian() for point in points]
     for hessian, point in zip(hessians, points, strict=True):
@@ -316,7 +306,7 @@ def sampled_hessians(parts: Sequence[Objective], w: Floats) -> list[Floats]:
 
 
 def parts_of_sample(hessians: Sequence[Floats], ridge: float) -> PartsOfSample | None:
-    """Return a preconditioner: the mean inverse of several Hessians plus a ridge, or None."""
+    """Return the preconditioner that averages the inverses of `hessians` plus a ridge, or None."""
     factors = []
     for hessian in hessians:
         with_ridge = hessian.copy()
@@ -379,10 +369,7 @@ def diagonal_at(point: Point) -> Diagonal:
 
 
 def leading_at(point: Point, variances: Floats, leading: Curvature) -> Preconditioner:
-    """Return a preconditioner from the Hessian for some features and a diagonal for others.
-
-    `leading` is the Hessian for the features of the largest variance.
-    """
+    """Return a preconditioner from `leading`, the Hessian for features of large variance."""
     objective = point.objective
     features, curved, _ = leading
     hessian = curved.copy()

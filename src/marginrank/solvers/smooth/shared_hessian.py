@@ -25,7 +25,7 @@ OTHERS = 0.25  # cost of each further problem in a product, relative to the firs
 
 
 class HessianGroup(NamedTuple):
-    """A group of queries: its objective, and the factor of its Hessian in each problem."""
+    """A group of queries: its objective, and the factors of its Hessian in several problems."""
 
     objective: Objective
     shares: Floats  # the factor of its Hessian in each problem, 0 for none

@@ -1,4 +1,4 @@
-"""FenchelRank: Frank-Wolfe in the l1 ball (paper 3, Algorithm 1: Lai et al., 2013).
+"""FenchelRank: the Frank-Wolfe method in the l1 ball (Lai et al., 2013, Algorithm 1).
 
 Each iteration takes the vertex v = ±r e_j of the ball of radius r that minimizes ⟨∇L(w), v⟩, where
 e_j is a unit vector, and minimizes the loss exactly on the segment from w to v. The paper's matrix
@@ -81,10 +81,10 @@ def fenchel(
     seed: int = 0,
     callback: Callback | None = None,
 ) -> SolverResult:
-    """Minimize a smooth loss over an l1 ball by the Frank-Wolfe method (FenchelRank, paper 3).
+    """Minimize a smooth loss over an l1 ball by the Frank-Wolfe method (FenchelRank).
 
-    Stops when a proven bound shows that `tol` is reached. `variant` is "plain" (the paper's
-    algorithm), "short" (with the step of section 5.6), "away" or "pairwise". `seed` is not used
+    Stops when a proven bound shows that `tol` is reached. `variant` is "plain" (as in Lai et al.,
+    2013), "short" (with the step of their section 5.6), "away" or "pairwise". `seed` is not used
     because nothing here is random. The other parameters are as in
     :func:`~marginrank.solvers.sparse.proximal_newton.proximal_newton`.
     """

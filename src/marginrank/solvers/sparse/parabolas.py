@@ -26,16 +26,17 @@ GROUPS_PER_FEATURE = 8  # with fewer, the parabolas are too flat in some directi
 
 
 def has_parabolas(composite: L1Problem) -> bool:
-    """Return True if the loss is the squared hinge and queries are enough for :func:`tighten`."""
+    """Return True if :func:`tighten` has an effect: squared hinge, and few features."""
     # With more features the Gram matrix of the gradients takes too much memory and time.
     n, n_queries = composite.objective.n_features, composite.objective.pairs.n_queries
     return composite.is_squared_hinge and n <= min(n_queries, HESSIAN_FEATURES)
 
 
 def tighten(point: L1Point) -> None:
-    """Tighten the bound on F(w) − min F of `point` by :func:`parabola_bound`, if that applies.
+    """Tighten the bound on F(w) − min F of `point` by a bound with one parabola per group.
 
-    Takes one pass over X, unless `point` has its gradients by group already.
+    Does nothing if the loss is not the squared hinge or queries are few. Takes one pass over X,
+    unless `point` has its gradients by group already.
     """
     if has_parabolas(point.composite):
         grouped = point.by_group(GROUPS_PER_FEATURE * point.w.size)

@@ -56,7 +56,7 @@ LARGEST_WORKING_SET = 2048  # with more, a Hessian takes too much memory and tim
 
 
 class ProximalOutcome(NamedTuple):
-    """The result of a proximal Newton iteration, and why it stopped."""
+    """The final weights of a proximal Newton iteration, and why it stopped."""
 
     point: L1Point
     stop: StopReason

@@ -1,16 +1,17 @@
 """Gap-safe screening: find features whose weight is proven to be zero at the minimum.
 
-In the terms of :mod:`marginrank.objective.composite`: the lower bound D(α) = −f*(α) − Ω*(−Kᵀα) is
-strongly concave because ℓ'' ≤ M, so its maximizer α* is not far from α = τ f'(t), where D(α) ≥ F(w)
-− gap and D(α*) = F* ≤ F(w):
+Let t = Kw be the score differences of the pairs, c their weights, ℓ the loss of a pair with ℓ'' ≤
+M, and F(w) = f(t) + Ω(w) with a regularizer Ω. Let f* and Ω* be convex conjugates. The lower bound
+D(α) = −f*(α) − Ω*(−Kᵀα) on the minimum F* is strongly concave, so its maximizer α* is not far from
+α = τ f'(t), where D(α) ≥ F(w) − gap and D(α*) = F* ≤ F(w):
 
     Σ (α − α*)² / (2 M c) ≤ D(α*) − D(α) ≤ gap.
 
-By the Cauchy-Schwarz inequality, the pull |K_jᵀα*| on weight j is within √(2 gap · M Σ c K_j²) of τ
-|∂L/∂w_j|, where Σ c K_j² sums the squared differences of feature j over the pairs. A weight whose
-pull at α* is certainly too weak is zero in every optimum (Ndiaye, Fercoq, Gramfort and Salmon,
-2017, for the lasso). The problem without such features has the same optimum, so its certificates
-hold for the whole problem.
+By the Cauchy-Schwarz inequality, |K_jᵀα*| for feature j is within √(2 gap · M Σ c K_j²) of τ
+|∂L/∂w_j|, where Σ c K_j² sums the squared differences of feature j over the pairs, and L(w) = f(t).
+A weight for which |K_jᵀα*| is certainly too small is zero at every minimum (Ndiaye, Fercoq,
+Gramfort and Salmon, 2017, for the lasso). The problem without such features has the same minimum,
+so bounds for it hold for the whole problem.
 """
 
 import numpy as np
@@ -25,10 +26,10 @@ WORTHWHILE = 0.25  # share of the features whose columns are worth the memory of
 
 
 def squared_differences(objective: Objective) -> Floats:
-    """Return M Σ c (x_ij − x_kj)² for each feature j: squared differences summed over all pairs.
+    """Return the squared differences of each feature, summed over all pairs, times a constant.
 
-    The sum is over pairs (i, k) with weights c, and M bounds the second derivative of the loss. If
-    rows of X have many entries, the result is an upper bound.
+    For feature j it is M Σ c (x_ij − x_kj)² over pairs (i, k) with weights c, where M bounds the
+    second derivative of the loss. If rows of X have many entries, the result is an upper bound.
     """
     # At w = 0 every pair has the curvature 2 of the squared hinge, and the loss 1.
     zero = objective.with_loss(LOSSES["squared_hinge"]).at_zero()
@@ -39,10 +40,10 @@ def squared_differences(objective: Objective) -> Floats:
 
 
 def survivors(point: L1Point, squares: Floats) -> Integers:
-    """Return the features that may have a non-zero weight at the minimum, or have one at `point`.
+    """Return the features that are not proven to have weight zero at the minimum.
 
-    All other features are proven to have weight zero. `squares` are the :func:`squared_differences`
-    of the features.
+    Features with a non-zero weight at `point` are included. `squares` are the
+    :func:`squared_differences` of the features.
     """
     gradient, tau = point.base.gradient, point.dual_multiple.tau
     error = np.sqrt(2.0 * point.scaled_gap * squares)
@@ -52,7 +53,7 @@ def survivors(point: L1Point, squares: Floats) -> Integers:
 
 
 class Screen:
-    """A subset of the features; converts points between the full problem and this subset.
+    """Restricts a problem to a subset of its features, and converts results back.
 
     All other features are proven to have weight zero at the minimum.
     """

@@ -1,11 +1,12 @@
-"""Truncated gradient descent: the baselines TGRank and RSRank of paper 3.
+"""Truncated gradient descent: TGRank and RSRank, baselines for sparse ranking.
 
 Truncated gradient (Langford, Li and Zhang, 2009) takes a gradient step and then shrinks every
-weight towards zero by step · l1. TGRank is this on the mean of squared hinges (paper 3, section
-8.5). RSRank (Sun, Qin, Tao and Wang, 2009) is this on a Huber-type loss with weights of pairs that
-depend on the current ranks; here, the loss "huber" and the parameter `objective="ndcg@k"`.
+weight towards zero by step · l1. TGRank (Lai et al., 2013, section 8.5) applies it to the mean of
+squared hinges. RSRank (Sun, Qin, Tao and Wang, 2009) applies it to a Huber-type loss with weights
+of pairs that depend on the current ranks; here, these are the loss "huber" and the parameter
+`objective="ndcg@k"`.
 
-Each step takes one sweep, and a gradient method needs many steps.
+Each step takes one pass over X, and a gradient method needs many steps.
 """
 
 import numpy as np
@@ -36,7 +37,7 @@ def truncated_gradient(
     seed: int = 0,
     callback: Callback | None = None,
 ) -> SolverResult:
-    """Minimize a smooth loss plus an l1 penalty by truncated gradient descent (TGRank of paper 3).
+    """Minimize a smooth loss plus an l1 penalty by truncated gradient descent (TGRank).
 
     Stops when a proven bound shows that `tol` is reached. `regularizer` needs only a proximal
     operator. `batch` is the share of the documents, in whole queries, that a step uses; with less

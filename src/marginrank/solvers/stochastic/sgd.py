@@ -59,8 +59,8 @@ class Rate:
 class Schedule:
     """The step sizes and the regularization of a stochastic gradient method.
 
-    The regularization is λ/2 ‖w‖² with λ = ridge / total; if total is 0, λ is ridge over the total
-    weight of the pairs seen so far.
+    The regularization is λ/2 ‖w‖² with λ = ridge / total, for a loss that is a mean over pairs. If
+    total is 0, the total weight of the pairs seen so far replaces it.
     """
 
     ridge: float
@@ -79,7 +79,7 @@ def automatic_rate(n_features: int) -> Rate:
 
 
 def curved(loss: Loss) -> Loss:
-    """Return a loss with each kink θ replaced by a parabola from θ − 1 to θ + 1.
+    """Return a loss with each kink θ replaced by a parabola from θ − 1 to θ + 1, to have a Hessian.
 
     It replaces the hinge when P is computed, because a hinge has no Hessian.
     """
@@ -144,7 +144,7 @@ class StepProblem:
 class Sgd:
     """Stochastic gradient descent: the weights, an approximate inverse Hessian and other state.
 
-    `w` are the initial weights, and `scale` the standard deviations σ of the features.
+    `w` are the initial weights, and `scale` the standard deviations of the features.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class Sgd:
 
     @property
     def average(self) -> Floats:
-        """The average of the weights over all steps t so far, with factors t³."""
+        """The average of the weights over all steps t so far, weighted by t³."""
         return self._state.average
 
     @property
@@ -221,9 +221,10 @@ class Sgd:
         return result
 
     def promised_gain(self, gradient: Floats) -> float:
-        """Return an estimate of F − min F, given the gradient g of F: ½ gᵀPg times a safety factor.
+        """Return an estimate of F − min F by the predicted decrease of a Newton step.
 
-        P is the approximate inverse Hessian so far; before the first step, the result is inf.
+        It is ½ gᵀPg times a safety factor, with `gradient` g of F and the approximate inverse
+        Hessian P. Before the first step, the result is inf.
         """
         if self.steps == 0:
             return np.inf
