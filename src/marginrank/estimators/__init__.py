@@ -1,4 +1,4 @@
-"""Estimators with the conventions of scikit-learn; the numerics are in fit and additive."""
+"""Estimators with the conventions of scikit-learn; fits are in the packages fit and additive."""
 
 from marginrank.estimators.additive_rank_svm import AdditiveRankSVM
 from marginrank.estimators.additive_rank_svm_cv import AdditiveRankSVMCV

@@ -1,4 +1,4 @@
-"""AdditiveRankSVM: one curve per feature."""
+"""AdditiveRankSVM, the estimator of additive models: one curve per feature."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from marginrank.models.fit_report import print_iteration
 
 
 class AdditiveInput(NamedTuple):
-    """Validated documents, with the categorical columns and text categories of a data frame."""
+    """Validated arguments of fit of an additive model, with categories of a data frame."""
 
     data: RankingData
     categorical: list[int]
     texts: dict[int, list[str]]
 
     def with_categories(self, parameters: AdditiveParameters) -> AdditiveParameters:
-        """Return parameters with the categorical columns of the data frame added."""
+        """Return fit parameters that include the categorical columns of the data frame."""
         if not self.categorical:
             return parameters
         listed = chosen_columns(
@@ -52,7 +52,7 @@ class AdditiveInput(NamedTuple):
 
 
 def additive_input(X: Any, *, n_jobs: int | None, **given: Any) -> AdditiveInput:
-    """Return the arguments of a fit as checked documents, with categories from a data frame."""
+    """Validate the arguments of fit for additive models, and read categories from a data frame."""
     X, values = take_columns(X, **given)
     categorical, texts = list(categorical_columns(X)), text_categories(X)
     data = training_data(with_numbers(X, texts), **values, allow_nan=True, n_jobs=n_jobs)
@@ -60,14 +60,19 @@ def additive_input(X: Any, *, n_jobs: int | None, **given: Any) -> AdditiveInput
 
 
 class AdditiveRankSVM(BaseRanker):
-    """RankSVM with one curve per feature instead of one weight.
+    """Additive ranking SVM: learns one curve per feature instead of one weight.
 
-    Scores are f(x) = Σ_k f_k(x_k), plus functions of pairs of features with `interactions`. Each
-    f_k is piecewise linear between knots, which are quantiles of the feature. The objective is
-    Σ_k P(f_k) + C · Σ ℓ(f(x_i) − f(x_j)) over the pairs. The penalty P of a straight line of slope
-    w is ½ (σ w)², with the divisor σ of `scale`, as in RankSVM; other curves add `smoothness` times
-    their roughness. So curves deviate from lines only if this reduces the loss: with two knots per
-    feature, or a huge `smoothness`, the model is :class:`~marginrank.RankSVM`.
+    The score of a document x is f(x) = Σ_k f_k(x_k), a sum of one curve f_k per feature x_k, plus
+    joint functions of pairs of features if `interactions` is positive. A curve is piecewise linear
+    between its knots, which are quantiles of the feature. The objective is the penalty of all
+    curves plus C times the loss ℓ of all pairs (i, j), in which document i has the higher label:
+
+        Σ_k P(f_k) + C · Σ ℓ(f(x_i) − f(x_j))
+
+    The penalty P of a straight line of slope w is ½ (σ w)², with the divisor σ of `scale`, as in
+    :class:`~marginrank.RankSVM`; other curves add `smoothness` times their roughness. So curves
+    deviate from lines only if this reduces the loss. With two knots per feature, or a huge
+    `smoothness`, the model is RankSVM.
 
     Missing values (NaN, None, pandas.NA and masked entries) are allowed: their contribution to the
     score is learned.
@@ -94,8 +99,9 @@ class AdditiveRankSVM(BaseRanker):
         dtype "category" are always categorical and may hold text; with "from_dtype" or None, they
         are the only ones.
     interactions : int, default=0
-        Number of pairs of features with a joint function. The most promising pairs are selected
-        one after the other; each function models what a sum of two curves cannot.
+        Number of pairs of features with a joint function (an interaction), which models what a sum
+        of two curves cannot. The pairs with the largest estimated effect on the objective are
+        selected.
     monotonic_cst : dict or array-like of int of shape (n_features,), optional
         Features whose curves must increase (1) or decrease (-1), by name or column, as in
         ``{"bm25": 1, 3: -1}``; or 1, -1 or 0 for each feature. The contribution of missing values
@@ -117,7 +123,7 @@ class AdditiveRankSVM(BaseRanker):
         values, and whether it is `categorical`.
     interactions_ : list of Interaction
         For each pair of `features` the `knots` and the `values` at each combination of knots; the
-        first row and column are for missing values. The most promising pairs are first.
+        first row and column are for missing values. The first pairs were selected first.
     smoothness_ : float
         The smoothness that was used.
     scale_ : ndarray of shape (n_features,), or None
@@ -195,7 +201,7 @@ n_features_in_, feature_names_in_
         pair_weight: ArrayLike | None = None,
         pair_margin: ArrayLike | None = None,
     ) -> Self:
-        """Fit the curves.
+        """Fit the curves, and joint functions of pairs of features if `interactions` is positive.
 
         Parameters
         ----------
@@ -247,7 +253,7 @@ pair_weight, pair_margin
         return additive_model.scores(self.curves_, checked, threads, self.interactions_)
 
     def to_additive_model(self) -> AdditiveModel:
-        """Return the fitted model as a record, as stored in model files."""
+        """Return the fitted model as plain data, as stored in model files."""
         self._require_model()
         fitted: Any = getattr(self, "best_estimator_", self)  # the fitted estimator of a search
         return AdditiveModel(
@@ -264,7 +270,7 @@ pair_weight, pair_margin
 
     @classmethod
     def from_additive_model(cls, model: AdditiveModel) -> Self:
-        """Return a fitted estimator with the predictions of `model`."""
+        """Return a fitted estimator that predicts the same scores as `model`."""
         return cls._from_model(model)
 
     def __sklearn_tags__(self) -> Tags:

@@ -1,4 +1,4 @@
-"""AdditiveRankSVMCV: additive ranker that selects C, smoothness and bins by cross-validation."""
+"""AdditiveRankSVMCV, an additive ranker that selects its parameters by cross-validation."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ class AdditiveRankSVMCV(SearchRanker, AdditiveRankSVM):  # type: ignore[misc]
     Parameters
     ----------
     Cs : array-like, optional
-        Values of C to try; all combinations are tried. By default `n_points` powers of ten around
-        1, divided by the number of pairs if ``normalization="none"``; one parameter is then
-        searched at a time: all values of C with the first bins and smoothness, other bins and
-        smoothness with the best C so far. If the best C is at an end, the grid is extended, by up
-        to a factor of 10 down and 100 up.
+        Values of C to try. If given, all combinations with `smoothness` and `max_bins` are tried.
+        By default the values are `n_points` powers of ten around 1, divided by the number of pairs
+        if ``normalization="none"``. One parameter is then searched at a time: all values of C with
+        the first bins and smoothness, then other bins and smoothness with the best C so far. If
+        the best C is at an end of the grid, the grid is extended, by up to a factor of 10 down and
+        100 up.
     n_points : int, default=3
         Length of the default grid.
     smoothness : float or array-like, default=(0.03, 3)
@@ -43,9 +44,9 @@ class AdditiveRankSVMCV(SearchRanker, AdditiveRankSVM):  # type: ignore[misc]
     cv, scoring, refit
         As in :class:`~marginrank.RankSVMCV`.
     rule : {"best", "one_se"}, default="best"
-        "best" selects the highest mean, and among equals the first bins and smoothness and the
-        smallest C. "one_se" selects the smallest C whose mean is within one standard error of the
-        best, with the other parameters of the best.
+        "best" selects the candidate with the highest mean score; among equals, the one with the
+        first bins and smoothness and the smallest C. "one_se" selects the smallest C whose mean is
+        within one standard error of the highest mean, with the same bins and smoothness.
     normalization : {"none", "pairs", "query"}, default="pairs"
         As in :class:`~marginrank.RankSVM`; with "pairs", the meaning of C does not depend on the
         amount of data.
@@ -62,7 +63,7 @@ class AdditiveRankSVMCV(SearchRanker, AdditiveRankSVM):  # type: ignore[misc]
     best_params_, best_score_, best_index_, cv_results_, search_, comparison_, n_splits_
         As in :class:`~marginrank.RankSVMCV`.
     best_estimator_ : AdditiveRankSVM
-        The last fit, which :meth:`save` writes.
+        The model fitted to all data with the best parameters, which :meth:`save` writes.
     curves_, interactions_, scale_, objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_, \
 support_pairs_, n_features_in_, feature_names_in_
         Attributes of `best_estimator_`; see :class:`~marginrank.AdditiveRankSVM`.

@@ -1,4 +1,4 @@
-"""Base classes of the rankers: ranks, scores, files, exports and attributes of a fit."""
+"""Base classes of the estimators: predict, rank, score, save, export and fitted attributes."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ REPORTED += (
 
 
 class BaseRanker(KeywordArguments, BaseEstimator):
-    """Base of all rankers, with ``rank``, ``score`` and ``export`` on top of ``predict``."""
+    """Base class of all ranking estimators, with ``rank``, ``score``, ``save`` and ``export``."""
 
     _parameters_type: ClassVar[Any]  # the dataclass with the parameters of its fits
     n_jobs: int | None
@@ -136,7 +136,7 @@ class BaseRanker(KeywordArguments, BaseEstimator):
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """Return the pairwise accuracy of :meth:`predict`.
+        """Return the pairwise accuracy of the scores that :meth:`predict` returns.
 
         Parameters
         ----------
@@ -158,7 +158,7 @@ class BaseRanker(KeywordArguments, BaseEstimator):
         return pairwise_accuracy(values.pop("y"), scores, **values, group=group, n_jobs=self.n_jobs)
 
     def explain(self, preferred: Any, other: Any) -> list[Reason]:
-        """Return the contribution of each feature to the difference of two scores.
+        """Return the contribution of each feature to the difference of two documents' scores.
 
         Parameters
         ----------
@@ -184,7 +184,7 @@ class BaseRanker(KeywordArguments, BaseEstimator):
         names: Names | None = None,
         offset: float = 0.0,
     ) -> list[str]:
-        """Write the fitted model for a search engine, a database or another language.
+        """Write the fitted model in the format of a search engine, a database or another language.
 
         Parameters
         ----------
@@ -291,7 +291,7 @@ class BaseRanker(KeywordArguments, BaseEstimator):
 
 
 class LinearRanker(BaseRanker):
-    """A ranker with the scores Xw, with w in ``coef_``."""
+    """Base class of linear ranking estimators: scores are Xw with the weights ``coef_``."""
 
     def _scores(self, X: Any) -> Floats:
         if is_tensor(X) and X.device.type != "cpu":
@@ -322,7 +322,7 @@ class LinearRanker(BaseRanker):
         write_model(self.to_linear_model(), path, format)
 
     def to_linear_model(self) -> LinearModel:
-        """Return the fitted model as a record, as stored in model files."""
+        """Return the fitted model as plain data, as stored in model files."""
         self._require_model()
         fitted: Any = getattr(self, "best_estimator_", self)  # the fitted estimator of a search
         return LinearModel(
@@ -349,7 +349,7 @@ class LinearRanker(BaseRanker):
 
 
 class BatchRanker(LinearRanker):
-    """A linear ranker whose fit is one run of a solver."""
+    """Base class of linear ranking estimators that are fitted by one run of a solver."""
 
     # The fit function: fit_linear or fit_sparse.
     _fit_function: ClassVar[Callable[..., LinearModel]]
@@ -400,13 +400,13 @@ class BatchRanker(LinearRanker):
 
 
 def warn_of(message: Message | None, category: type[Warning] = UserWarning) -> None:
-    """Emit `message` as a warning, if not None."""
+    """Emit `message` as a warning of the caller, unless it is None."""
     if message is not None:
         warn_caller(message, category)
 
 
 def check_seed(random_state: Any) -> int:
-    """Return an integer seed for a `random_state` of scikit-learn."""
+    """Return an integer seed for scikit-learn's `random_state`; raise ValueError if invalid."""
     try:
         return int(check_random_state(random_state).randint(2**31))
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Cross-validation of any estimator by query."""
+"""Cross-validation of any estimator, with folds of whole queries."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from marginrank.selection.folds import Fold, folds_of, has_pairs, numbers_by_id,
 
 
 class RankingCV(ResultTable, dict[str, Any]):
-    """Result of :func:`cross_validate_ranking`: a dictionary, as ``cross_validate`` returns.
+    """Result of :func:`cross_validate_ranking`: a dict of scores with one entry per fold.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class RankingCV(ResultTable, dict[str, Any]):
             self.mean[name], self.standard_error[name] = float(mean), float(error)
 
     def table(self) -> str:
-        """Return one line per metric: mean ± standard error, and the values of the folds."""
+        """Return a text table with one line per metric: mean ± standard error, then all folds."""
         width = max(map(len, self.metrics))
         lines = []
         for name in self.metrics:
@@ -101,7 +101,7 @@ def cross_validate_ranking(
     return_train_score: bool = False,
     return_estimator: bool = False,
 ) -> RankingCV:
-    """Evaluate an estimator by cross-validation over queries.
+    """Evaluate an estimator by cross-validation with folds of whole queries.
 
     Folds are whole queries, queries are passed to ``fit`` if it takes them, and metrics are
     computed query by query. This works for any estimator: a ranker of this library, a regressor, a

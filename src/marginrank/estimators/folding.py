@@ -1,4 +1,4 @@
-"""Fold pipelines of linear steps into one linear model of their input features.
+"""Conversion of pipelines of linear steps into one linear model of the input features.
 
 A step that only shifts, scales, selects and reorders columns maps x to Ax + b. Weights v of its
 output are weights Aᵀv of x, plus the constant bᵀv, which does not change any ranking.
@@ -33,7 +33,7 @@ Steps = list[tuple[str, Any]]  # pairs (name, step)
 
 
 def as_linear_model(model: Any) -> LinearModel:
-    """Fold a fitted pipeline into one linear model of its input features.
+    """Convert a fitted pipeline of linear steps into one linear model of its input features.
 
     Scores of the result differ from ``pipeline.predict`` by a constant, which does not change any
     ranking.

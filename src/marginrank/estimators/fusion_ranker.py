@@ -1,4 +1,4 @@
-"""FusionRanker: weights of retrieval signals for hybrid search."""
+"""FusionRanker, which learns the weights of retrieval signals for hybrid search."""
 
 from __future__ import annotations
 
@@ -25,28 +25,29 @@ from marginrank.selection.fusion import select_fusion
 
 
 class FusionRanker(KeywordArguments, BaseEstimator):
-    """Learn the weights of retrieval signals from runs and relevance judgments.
+    """Learn weights of retrieval signals such as BM25 from runs and relevance judgments.
 
-    The score of a document is a weighted sum of its normalized scores, as search engines compute it
-    for hybrid search. The weights maximize the metric itself: along a line of weights the metric is
+    A signal is a retriever such as BM25 or a dense model. The score of a document is the weighted
+    sum of its normalized scores by all signals, as search engines compute it for hybrid search. The
+    weights maximize the metric itself: along a line in the space of weights, the metric is
     piecewise constant and changes only where two documents of a query swap, so the best interval is
     found exactly (Och, 2003). Weights are averaged over bootstrap samples of the queries, because
-    the best weights of few queries are mostly noise.
+    the best weights for few queries are mostly noise.
 
     Parameters
     ----------
     normalizer : str or list of str, default="minmax"
         Normalization of each signal's scores in each query: "minmax" (Elasticsearch, Weaviate),
         "minmax_floor" (OpenSearch), "zscore" (OpenSearch), "l2" (OpenSearch, Elasticsearch), "dbsf"
-        (Qdrant), "rrf" or "none"; ``docs/how_to/hybrid_search.md`` has their arithmetic. Cross
-        validation chooses one of a list.
+        (Qdrant), "rrf" (reciprocal rank fusion) or "none"; ``docs/how_to/hybrid_search.md`` has
+        their formulas. If it is a list, cross-validation selects one of its entries.
     metric : str, default="ndcg@10"
         The metric to maximize: ndcg, dcg or recall, with a cut-off or not, or precision with a
         cut-off. Gains are the labels, as in trec_eval.
     positive : bool, default=True
         Require non-negative weights.
     rrf_constant : float, default=60.0
-        c of "rrf", the score 1 / (c + rank) with ranks from 1.
+        The constant c of the normalizer "rrf", whose scores are 1 / (c + rank), with ranks from 1.
     depth : int, default=100
         Number of documents per signal and query.
     n_bootstraps : int, default=100
@@ -66,8 +67,8 @@ class FusionRanker(KeywordArguments, BaseEstimator):
     normalizer_ : str
         The normalizer, also if it was chosen from a list.
     evaluation_ : FusionEvaluation or None
-        Cross-validated metric beside RRF, equal weights, each signal alone and a grid search, with
-        confidence intervals.
+        Cross-validated metric of learned weights, RRF (reciprocal rank fusion), equal weights, each
+        signal alone and a grid search, with confidence intervals.
     verdict_ : str or None
         Whether learned weights are better than RRF, in one sentence.
 
@@ -105,7 +106,7 @@ class FusionRanker(KeywordArguments, BaseEstimator):
     def fit(
         self, runs: Any, qrels: Any = None, *, query_features: QueryFeatures | None = None
     ) -> Self:
-        """Fit the weights.
+        """Fit the weights of the signals to relevance judgments.
 
         Parameters
         ----------
@@ -137,7 +138,7 @@ class FusionRanker(KeywordArguments, BaseEstimator):
         return self
 
     def fuse(self, runs: Any, query_features: QueryFeatures | None = None) -> ByDocument:
-        """Return the fused run, documents by descending score; ties by descending id.
+        """Return the fused run: the documents of each query by descending weighted score.
 
         Parameters
         ----------
@@ -155,7 +156,7 @@ class FusionRanker(KeywordArguments, BaseEstimator):
         return self.model_.fuse(runs, query_features)
 
     def predict(self, X: RankingData, query_features: QueryFeatures | None = None) -> Floats:
-        """Return the score of each document.
+        """Return the fused score of each document.
 
         Parameters
         ----------
@@ -191,7 +192,7 @@ class FusionRanker(KeywordArguments, BaseEstimator):
         name: str | None = None,
         names: Names | None = None,
     ) -> list[str]:
-        """Write the settings with which a search engine fuses results as this model does.
+        """Write settings that make a search engine fuse results with the fitted weights.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Arguments of constructors, fits and predictions: keywords, columns, tensors, labels, pairs."""
+"""Arguments of estimators: unknown keywords, columns given by name, tensors, labels and pairs."""
 
 import difflib
 import functools
@@ -48,11 +48,12 @@ HINTS = {
 
 
 class KeywordArguments:
-    """Mixin: constructors store their arguments, and unknown keywords raise TypeError with a hint.
+    """Mixin for estimators: constructors store arguments, and unknown keywords raise with a hint.
 
-    As scikit-learn requires, arguments become attributes of the same name, unchanged. Hints are for
-    constructors and for fit. In notebooks, the HTML representation of scikit-learn links to the
-    reference page of the class if the package's metadata has a URL named Documentation.
+    As scikit-learn requires, arguments become attributes of the same name, unchanged. An unknown
+    keyword of the constructor or of fit raises TypeError. In notebooks, the HTML representation of
+    scikit-learn links to the reference page of the class if the package's metadata has a URL named
+    Documentation.
     """
 
     _doc_link_module = "marginrank"
@@ -104,10 +105,11 @@ def _wrapped(method: Callable[..., Any]) -> Callable[..., Any]:
 def training_data(
     X: Any, y: Any = None, *, n_jobs: int | None, allow_nan: bool = False, **given: Any
 ) -> RankingData:
-    """Return the arguments of a fit as checked RankingData; a RankingData is returned unchanged.
+    """Validate the arguments of ``fit`` and return them as a RankingData.
 
-    `given` are the arguments besides y: queries and weights. Tensors are copied to the host. Names
-    of columns of a data frame X are replaced by the columns, which are then not features.
+    A RankingData is returned unchanged. `given` are queries and weights. Tensors are copied to the
+    host. Names of columns of a data frame X are replaced by the columns, which are then not
+    features.
     """
     X, values = take_columns(X, y=y, **given)
     check_same_device(X=X, **values)
@@ -122,7 +124,10 @@ def training_data(
 
 
 def take_columns(X: Any, **values: Any) -> tuple[Any, dict[str, Any]]:
-    """Replace names of columns by the columns of a data frame X, and drop these from X."""
+    """Replace column names among the arguments by these columns of the data frame X.
+
+    Return X without the columns, and the arguments.
+    """
     named = {role: value for role, value in values.items() if isinstance(value, str)}
     if not named or isinstance(X, RankingData):
         return X, values
@@ -138,7 +143,7 @@ def take_columns(X: Any, **values: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def remember_columns(estimator: BaseEstimator, *values: Any) -> None:
-    """Store the names of the columns (y, qid, …) that are not features, for predictions."""
+    """Store the names of columns of X that are not features (y, qid, …), for later predictions."""
     estimator.__dict__.pop("_columns", None)
     columns = {value for value in values if isinstance(value, str)}
     if columns:
@@ -146,7 +151,7 @@ def remember_columns(estimator: BaseEstimator, *values: Any) -> None:
 
 
 def without_used_columns(estimator: BaseEstimator, X: Any) -> Any:
-    """Return X without the columns that the fit was given by name, if X is a data frame."""
+    """Return X without the columns that were passed to fit by name, if X is a data frame."""
     used: set[str] = getattr(estimator, "_columns", set())
     return without_columns(X, used) if used and hasattr(X, "columns") else X
 
@@ -159,7 +164,7 @@ def column_names(X: Any) -> Any:
 
 
 def features_of(data: Any) -> dict[str, Any]:
-    """Return the attributes that describe the features of data or a model, by name.
+    """Return the fitted attributes that describe features, such as ``n_features_in_``, by name.
 
     They include the size of the largest query. An estimator sets them together with its weights, by
     :func:`set_features`: if a fit fails, both remain unchanged.
@@ -176,9 +181,10 @@ def features_of(data: Any) -> dict[str, Any]:
 def one_query_if_forgotten(
     estimator: Any, n_documents: int, qid: ArrayLike | None, group: ArrayLike | None
 ) -> ArrayLike | None:
-    """Warn if the caller seems to have forgotten the queries, and count all rows as one query.
+    """Warn if queries were passed to fit but not here, and return all documents as one query.
 
-    This is the case if the fit had several queries, all smaller than the documents to score.
+    It warns if all queries of the fit were smaller than the number of documents to score. The
+    result is the argument `group`: the sizes of the queries.
     """
     largest = getattr(estimator, "_largest_query", None)
     if qid is not None or group is not None or largest is None or n_documents <= largest:
@@ -192,20 +198,20 @@ def one_query_if_forgotten(
 
 
 def set_features(estimator: BaseEstimator, features: dict[str, Any]) -> None:
-    """Replace the feature attributes of an estimator."""
+    """Replace the attributes of an estimator that describe features, such as ``n_features_in_``."""
     for name in ("feature_names_in_", "_largest_query"):
         estimator.__dict__.pop(name, None)
     estimator.__dict__.update(features)
 
 
 def feature_names_of(estimator: BaseEstimator) -> list[str] | None:
-    """Return the names of the features as plain strings."""
+    """Return the feature names of a fitted estimator as plain strings, or None."""
     names = getattr(estimator, "feature_names_in_", None)
     return None if names is None else [str(name) for name in names]
 
 
 def documents_to_score(estimator: BaseEstimator, X: Any) -> tuple[Any, _core.Matrix]:
-    """Return validated documents, as an array or CSR and as a matrix of the native core.
+    """Return validated documents to predict, as an array or CSR and as a native matrix.
 
     Raise ValueError if the number or the names of the features differ from the fit.
     """
@@ -219,7 +225,7 @@ def documents_to_score(estimator: BaseEstimator, X: Any) -> tuple[Any, _core.Mat
 
 
 def check_features_of_fit(estimator: BaseEstimator, X: Any) -> None:
-    """Raise ValueError if X does not have the features of the fit."""
+    """Raise ValueError if X does not have the features that the estimator was fitted to."""
     X = without_used_columns(estimator, X)
     given = _names_only_we_see(X)
     expected = feature_names_of(estimator)
@@ -250,7 +256,10 @@ def pair_options(
     pair_margin: Any = None,
     propensity: Any = None,
 ) -> dict[str, Any]:
-    """Validate the arguments about pairs; return the given ones by name, without None."""
+    """Validate the arguments `pairs`, `pair_weight`, `pair_margin` and `propensity` of fit.
+
+    Return them by name, without arguments that are None.
+    """
     for name, value in {"pair_weight": pair_weight, "pair_margin": pair_margin}.items():
         if pairs is None and value is not None:
             raise ValueError(f"{name} requires pairs; pass both or neither.")
@@ -265,9 +274,10 @@ def pair_options(
 def labels_or_zeros(
     pairs: Any, X: Any, y: ArrayLike | None, qid: ArrayLike | None, group: ArrayLike | None
 ) -> tuple[ArrayLike | None, ArrayLike | None]:
-    """Return the labels and the sizes of queries of a fit.
+    """Return the labels and the query sizes of a fit, with defaults for a fit to listed pairs.
 
-    With `pairs`, labels are not used and are zeros; without queries, all documents are one query.
+    With `pairs`, labels are not used and become zeros; without queries, all documents are one
+    query.
     """
     if pairs is None or isinstance(X, RankingData) or is_path(X) or isinstance(y, str):
         return y, group
@@ -277,13 +287,13 @@ def labels_or_zeros(
 
 
 def is_tensor(values: Any) -> bool:
-    """Return True for a PyTorch tensor; PyTorch is not imported for this."""
+    """Return True if `values` is a PyTorch tensor, without importing PyTorch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(values, torch.Tensor)
 
 
 def on_host(values: Any, name: str) -> Any:
-    """Return a tensor as an array or CSR matrix, and anything else unchanged.
+    """Convert a PyTorch tensor to an array or CSR matrix; return anything else unchanged.
 
     Memory of a CPU tensor is shared, unless the tensor is a negated or conjugated view.
     """
@@ -298,7 +308,7 @@ def on_host(values: Any, name: str) -> Any:
 
 
 def check_tensor(values: Any, name: str) -> None:
-    """Raise ValueError for a tensor that is not supported."""
+    """Raise ValueError if a PyTorch tensor has an unsupported device, dtype or layout."""
     torch: Any = sys.modules["torch"]
     message = None
     if values.device.type == NO_FLOAT64:
@@ -321,7 +331,7 @@ def check_tensor(values: Any, name: str) -> None:
 
 
 def check_same_device(**given: Any) -> None:
-    """Raise ValueError if tensors are on different devices; arrays may be combined with any."""
+    """Raise ValueError if PyTorch tensors are on different devices; arrays may be on any."""
     devices = {name: str(value.device) for name, value in given.items() if is_tensor(value)}
     for name, device in devices.items():
         first = next(iter(devices))

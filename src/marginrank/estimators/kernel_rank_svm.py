@@ -1,4 +1,4 @@
-"""KernelRankSVM: RankSVM in the feature space of a kernel."""
+"""KernelRankSVM, the ranking SVM with a kernel, for non-linear ranking functions."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ from marginrank.models.parameters import LinearDeclaration
 
 
 class KernelRankSVM(BaseRanker):
-    """RankSVM with a kernel: a non-linear ranking function.
+    """Ranking SVM with a kernel: learns a non-linear ranking function.
 
-    Minimizes ½‖f‖² + C · Σ ℓ(f(x_i) − f(x_j)) over the pairs, where f(x) = Σ_i β_i k(x, x_i) lies
-    in the reproducing kernel Hilbert space of the kernel k. Documents are mapped to vectors ψ(x)
-    with ψ(x)ᵀψ(z) = k(x, z), the kernel PCA map, and a linear :class:`~marginrank.RankSVM` is
-    fitted to these (Chapelle and Keerthi, 2010, section 6.3).
+    Minimizes ½‖f‖² + C · Σ ℓ(f(x_i) − f(x_j)) with a loss ℓ, summed over the pairs (i, j) of
+    documents of one query with labels y_i > y_j. The score f(x) = Σ_i β_i k(x, x_i) lies in the
+    reproducing kernel Hilbert space of the kernel k. Documents are mapped to vectors ψ(x) with
+    ψ(x)ᵀψ(z) = k(x, z), the kernel PCA map, and a linear :class:`~marginrank.RankSVM` is fitted to
+    these (Chapelle and Keerthi, 2010, section 6.3).
 
     Parameters
     ----------
@@ -145,7 +146,7 @@ n_features_in_, feature_names_in_
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
     ) -> Self:
-        """Fit the weights of the landmarks.
+        """Fit the weights of the landmarks, the training documents that others are compared with.
 
         Parameters
         ----------
@@ -213,7 +214,7 @@ n_features_in_, feature_names_in_
         return landmarks.product(X_checked, self.dual_coef_, threads)
 
     def to_kernel_model(self) -> KernelModel:
-        """Return the fitted model as a record, as stored in model files."""
+        """Return the fitted model as plain data, as stored in model files."""
         self._require_model()
         self._parameters()  # raises an error if set_params has set an invalid value
         settled = {"gamma": self._fitted_kernel().gamma, "scale": self._scale()}
@@ -235,7 +236,7 @@ n_features_in_, feature_names_in_
 
     @classmethod
     def from_kernel_model(cls, model: KernelModel) -> Self:
-        """Return a fitted estimator with the predictions of `model`, without `linear_`."""
+        """Return a fitted estimator with the predictions of `model`; it has no `linear_`."""
         return cls._from_model(model)
 
     def __sklearn_tags__(self) -> Tags:

@@ -1,4 +1,4 @@
-"""Fitted estimators from model files."""
+"""load_model, which creates fitted estimators from model files."""
 
 import os
 from typing import Any
@@ -18,7 +18,7 @@ LINEAR: dict[str, Any] = {kind.__name__: kind for kind in (RankSVM, SGDRankSVM, 
 def load_model(
     path: str | os.PathLike[str], format: str | None = None
 ) -> RankSVM | SGDRankSVM | SparseRankSVM | AdditiveRankSVM | KernelRankSVM | FusionRanker:
-    """Load a model file; no code in it is ever executed.
+    """Load a fitted estimator from a model file, without executing code in it.
 
     Parameters
     ----------

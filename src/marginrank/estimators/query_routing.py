@@ -1,7 +1,7 @@
-"""Pass queries to estimators of any library: as qid or group, and through pipelines.
+"""Passing of queries to estimators of any library: as qid or group, and through pipelines.
 
-For estimators that contain others this uses scikit-learn's metadata routing, enabled for the call
-only. Requests that a step has set itself are respected.
+Pipelines and searches get them by scikit-learn's metadata routing, which is enabled during the call
+only. Metadata requests that a step has set itself are respected.
 """
 
 import inspect
@@ -22,7 +22,7 @@ SPLITTERS = "groups"  # name of the queries for cross-validation splitters insid
 
 
 def takes_queries(estimator: Any) -> bool:
-    """Return True if ``fit`` of an estimator, or of one of its steps, takes queries."""
+    """Return True if ``fit`` of an estimator or of one of its steps has a query parameter."""
     with config_context(enable_metadata_routing=True):
         return bool(_wanted(estimator, "fit", {*IDS, SIZES}))
 
@@ -42,7 +42,10 @@ def request_queries(estimator: Any) -> None:
 def fit_with_queries(
     estimator: Any, X: Any, y: Any, qid: Integers, weights: Mapping[str, Floats]
 ) -> None:
-    """Fit an estimator to documents, which are sorted by query if it takes queries."""
+    """Fit an estimator of any library, and pass it the queries and weights that it takes.
+
+    If it takes queries, the documents must be sorted by query.
+    """
     offered: dict[str, Any] = {**dict.fromkeys((*IDS, SPLITTERS), qid), **weights}
     offered[SIZES] = np.unique(qid, return_counts=True)[1]
     with config_context(enable_metadata_routing=True):
@@ -57,7 +60,10 @@ def fit_with_queries(
 
 
 def score_documents(estimator: Any, X: Any, qid: Integers) -> Floats:
-    """Return the scores of documents: predictions, or the expected label of a classifier."""
+    """Return the scores of documents by a fitted estimator of any library.
+
+    They are its predictions, or for a classifier of several classes the expected label.
+    """
     method = _scoring_method(estimator)
     with config_context(enable_metadata_routing=True):
         metadata = {name: qid for name in _wanted(estimator, method, set(IDS))}

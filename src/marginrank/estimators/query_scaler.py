@@ -1,4 +1,4 @@
-"""QueryScaler: scale features within each query."""
+"""QueryScaler, a transformer that scales features within each query."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from marginrank.estimators.input import documents_to_score, features_of, set_fea
 
 
 class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Scale each feature within each query.
+    """Scale each feature within each query, for example to the range 0 … 1.
 
-    Values are compared with the other documents of the same query, so queries with large and with
-    small values become comparable. The fit stores the number and names of the features only.
-    Queries are needed for prediction too, and a single document cannot be scored on its own.
+    A value is scaled relative to the other documents of the same query, so queries with large and
+    with small values become comparable. The fit stores only the number and names of the features.
+    Queries are needed for prediction, too, and a single document cannot be scored on its own.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
     ) -> Self:
-        """Check the documents and store the features.
+        """Validate the documents and store the number and names of the features.
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(
         self, X: Any, *, qid: ArrayLike | None = None, group: ArrayLike | None = None
     ) -> Any:
-        """Scale the documents within their queries.
+        """Scale each feature of the documents within their queries.
 
         Parameters
         ----------
@@ -157,7 +157,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
     ) -> Any:
-        """Fit to the documents, and scale them within their queries.
+        """Fit to the documents, then scale each feature within their queries.
 
         Parameters
         ----------

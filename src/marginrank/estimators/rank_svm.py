@@ -1,4 +1,4 @@
-"""RankSVM: linear ranking support vector machine."""
+"""RankSVM, the linear ranking support vector machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 
 
 class FitArguments(TypedDict, total=False):
-    """The arguments of :meth:`RankSVM.fit` about queries, weights and pairs."""
+    """Types of the keyword arguments of :meth:`RankSVM.fit`: queries, weights and pairs."""
 
     qid: ArrayLike | None
     group: ArrayLike | None
@@ -53,10 +53,10 @@ def _by_role(
 class RankSVM(BatchRanker):
     """Linear ranking SVM: one weight per feature, learned from pairs of documents.
 
-    Minimizes ½‖w‖² + C · Σ ℓ(s_i − s_j) over the pairs (i, j) of documents of one query with
-    y_i > y_j, where s = Xw. Pairs are never enumerated, so queries of a million documents are
-    fine. If `pairs` is passed to :meth:`fit`, the loss is summed over those pairs instead. There is
-    no intercept, because it would not change any ranking.
+    Minimizes F(w) = ½‖w‖² + C · Σ ℓ(s_i − s_j), with scores s = Xw and a loss ℓ, summed over the
+    pairs (i, j) of documents of one query with labels y_i > y_j. Pairs are never enumerated, so
+    queries of a million documents are fine. If `pairs` is passed to :meth:`fit`, the loss is summed
+    over the listed pairs instead. There is no intercept, because it would not change any ranking.
 
     Parameters
     ----------
@@ -71,9 +71,11 @@ class RankSVM(BatchRanker):
         after a fit with ``pair_cost="ndcg"``, further fits weight pairs by the ranks that the
         documents have so far. The weights with the best NDCG on the training queries are kept.
     loss : {"squared_hinge", "hinge", "huber", "logistic"}, default="squared_hinge"
-        ℓ(t) = max(0, 1 − t)²; max(0, 1 − t); the squared hinge made linear below t = 0; or
-        log(1 + exp(−t)), as in RankNet. The latter is exact on listed `pairs`, and within 0.01
-        on pairs from labels; ``"logistic@0.001"`` is within 0.001.
+        Loss ℓ(t) of a pair with score difference t: max(0, 1 − t)² for "squared_hinge";
+        max(0, 1 − t) for "hinge"; the squared hinge made linear below t = 0 for "huber";
+        log(1 + exp(−t)) for "logistic", as in RankNet. The logistic loss is exact on listed
+        `pairs`, and approximated within 0.01 on pairs from labels; ``"logistic@0.001"`` is within
+        0.001.
     solver : {"auto", "newton", "tron", "smoothing", "ocas", "bmrm"}, default="auto"
         "auto" is "newton", or "smoothing" for the hinge loss. For reference there are "tron" (Lee
         and Lin, 2014) for smooth losses, and the bundle methods "ocas" and "bmrm" for the hinge
@@ -115,8 +117,8 @@ class RankSVM(BatchRanker):
     verbose : int, default=0
         If positive, print one line per iteration.
     random_state : int, RandomState instance or None, default=0
-        Seed of the samples that speed up "newton". They do not change the optimum, only the last
-        digits of the result.
+        Seed of the document samples that speed up "newton". They do not change the optimum, only
+        the last digits of the result.
 
     Attributes
     ----------
@@ -125,9 +127,9 @@ class RankSVM(BatchRanker):
     scale_ : ndarray of shape (n_features,), or None
         Divisors of the features.
     objective_ : float
-        F(w). If features were scaled, the regularizer is ½ Σ scale_² w².
+        The objective F(w). If features were scaled, its regularizer is ½ Σ scale_² w².
     gap_ : float
-        Certified upper bound on F(w) − F*.
+        Certified upper bound on F(w) − F*, where F* is the minimum of F.
     stop_reason_ : StopReason
         Why the solver stopped.
     n_iter_ : int
@@ -147,7 +149,8 @@ class RankSVM(BatchRanker):
         The contexts in the order of the rows of ``position_effect_``, if `context` was passed.
     n_rounds_ : int
         Number of problems that were solved, if `objective` is not "pairs". Objective, gap and stop
-        reason are of the problem whose weights were kept; iterations and history are of all.
+        reason are from the problem whose weights were kept; iterations and history are from all
+        problems.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -224,7 +227,7 @@ class RankSVM(BatchRanker):
         eval_set: Any = None,
         eval_group: Any = None,
     ) -> Self:
-        """Fit the weights.
+        """Fit one weight per feature to pairs of documents with different labels.
 
         Parameters
         ----------
@@ -344,9 +347,9 @@ class RankSVM(BatchRanker):
     ) -> LeaveOneOut:
         """Return estimates of the scores and the loss from leave-one-query-out models.
 
-        One Newton step per query from ``coef_`` replaces a fit without the query. Metrics of the
-        scores, and the loss, are estimates for new queries, as by cross-validation with one fold
-        per query.
+        Each document is scored by an estimate of the model that is fitted without its query: one
+        Newton step from ``coef_``, instead of a fit. Metrics of these scores, and the loss, are
+        estimates for new queries, as by cross-validation with one fold per query.
 
         Parameters
         ----------
@@ -359,8 +362,9 @@ class RankSVM(BatchRanker):
         Returns
         -------
         LeaveOneOut
-            `scores`, one per document, from the model without its query, and `loss`, the sum of the
-            losses of all queries with these scores, in units of ``objective_``.
+            The attribute `scores` has one score per document, by the model fitted without the
+            document's query. `loss` is the sum of the losses of all queries with these scores, in
+            units of ``objective_``.
 
         Notes
         -----

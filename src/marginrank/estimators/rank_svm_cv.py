@@ -1,4 +1,4 @@
-"""RankSVMCV: linear RankSVM that selects C by cross-validation."""
+"""RankSVMCV, a linear RankSVM that selects C by cross-validation."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ AUTO = "auto"
 class RankSVMCV(SearchRanker, LinearRanker):
     """RankSVM with C selected by cross-validation over queries.
 
-    The candidates are the values of C and of the other parameters that are lists. The best one
-    maximizes
+    The candidates are all combinations of the values of C and of other parameters that are lists.
+    With K folds, the best candidate maximizes the mean score
 
         (1/K) Σ_k metric(queries of fold k, scores X w_k),
 
-    where w_k are the weights of :class:`~marginrank.RankSVM` trained without fold k, and tied
-    scores count as in random order. All values of C and all folds are solved together and share
-    every pass over X, so 130 fits take the time of a few. The last fit is on all data.
+    where w_k are the weights of :class:`~marginrank.RankSVM` trained without fold k. Documents with
+    tied scores count as in random order. All values of C and all folds are solved together and
+    share every pass over X, so 130 fits take the time of a few. At the end, a model is fitted to
+    all data with the best parameters.
 
     Parameters
     ----------
@@ -48,9 +49,9 @@ class RankSVMCV(SearchRanker, LinearRanker):
         :func:`~marginrank.metrics.make_ranking_scorer`. Folds on which it is undefined, or that
         have no query with different labels, are skipped with a warning.
     rule : {"best", "one_se"}, default="best"
-        "best" selects the highest mean, and the smallest C among equals. "one_se" selects the
-        smallest C whose mean is within one standard error of the best, with the other parameters
-        of the best.
+        "best" selects the candidate with the highest mean score, and among equals the smallest C.
+        "one_se" selects the smallest C whose mean is within one standard error of the highest mean,
+        with the same other parameters.
     refit : bool, default=True
         Fit all data with the best parameters. Otherwise there is no model.
     loss : str or list of str, default="squared_hinge"
@@ -65,10 +66,11 @@ class RankSVMCV(SearchRanker, LinearRanker):
         Device to compute on; None is the native kernels. All values of C and all folds are columns
         of one product with X there. See docs/how_to/gpu.md.
     tol : float, default=1e-6
-        Relative distance of the last fit to its optimum. The fits to folds stop at 1e-4 or at
-        `tol`, whichever is larger: closer fits change scores by less than their standard errors.
+        Relative distance to the optimum at which the fit to all data stops. The fits to folds stop
+        at 1e-4 or at `tol`, whichever is larger: closer fits change scores by less than their
+        standard errors.
     verbose : int, default=0
-        If positive, print one line per fit to a fold, and one per iteration of the last fit.
+        If positive, print one line per fit to a fold, and one per iteration of the fit to all data.
     random_state : int, RandomState instance or None, default=0
         Seed of the folds, and of the samples that speed up the fits.
 
@@ -89,11 +91,11 @@ class RankSVMCV(SearchRanker, LinearRanker):
         The candidates with their scores and standard errors, for
         :func:`~marginrank.plots.plot_search`.
     comparison_ : Comparison or None
-        The best candidate against the one with the next best mean, query by query.
+        Comparison of the best candidate with the second best, query by query.
     n_splits_ : int
         Number of folds.
     best_estimator_ : RankSVM
-        The last fit, which :meth:`save` writes.
+        The model fitted to all data with the best parameters, which :meth:`save` writes.
     coef_, scale_, objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_, support_pairs_, \
 n_features_in_, feature_names_in_
         Attributes of `best_estimator_`; see :class:`~marginrank.RankSVM`.

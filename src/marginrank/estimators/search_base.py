@@ -1,4 +1,4 @@
-"""Base of the rankers that select their parameters by cross-validation."""
+"""Base class of the estimators that select their parameters by cross-validation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from marginrank.selection.space import SearchSpace
 
 
 class SearchRanker(BaseRanker):
-    """A ranker that runs a search, then fits all data with the selected parameters."""
+    """Base class of estimators that search parameters, then fit all data with the selected ones."""
 
     _estimator: ClassVar[Any]  # class of the estimator of the last fit
     _searched: ClassVar[tuple[str, ...]] = ()  # parameters besides C that are searched
@@ -39,15 +39,16 @@ class SearchRanker(BaseRanker):
         position: ArrayLike | None = None,
         context: ArrayLike | None = None,
     ) -> Self:
-        """Search the parameters, and fit all data with the best ones.
+        """Select the parameters by cross-validation, and fit all data with the best ones.
 
         Parameters
         ----------
         X, y, qid, group, sample_weight, query_weight
             As in :meth:`RankSVM.fit` or :meth:`AdditiveRankSVM.fit`. The metric is not weighted.
         position, context
-            As in :meth:`RankSVM.fit`. The clicks of a fold are then scored with the effects of
-            their positions, because clicks depend on both.
+            As in :meth:`RankSVM.fit`. Documents of a test fold are then scored with the effects of
+            the positions at which they were shown, because clicks depend on documents and
+            positions.
 
         Returns
         -------
@@ -133,7 +134,7 @@ def _fitted_attributes(estimator: Any) -> dict[str, Any]:
 
 
 class SearchLog:
-    """Callback of a search: one line per fit, with the mean score of its candidate so far."""
+    """Callback that prints one line per fit of a search, with its candidate's mean score so far."""
 
     def __init__(self, space: SearchSpace) -> None:
         self._names = (space.learner.parameter, *space.varied)

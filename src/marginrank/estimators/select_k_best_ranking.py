@@ -1,4 +1,4 @@
-"""SelectKBestRanking: keep the features that rank best individually."""
+"""SelectKBestRanking, a selector of the features that individually rank documents best."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class SelectKBestRanking(SelectorMixin, BaseEstimator):
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
     ) -> Self:
-        """Score the features.
+        """Compute the score of each feature and select the best k features.
 
         Parameters
         ----------
@@ -120,7 +120,7 @@ class SelectKBestRanking(SelectorMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return the selected features.
+        """Return the columns of the selected features.
 
         Parameters
         ----------

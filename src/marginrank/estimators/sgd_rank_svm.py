@@ -1,4 +1,4 @@
-"""SGDRankSVM: stochastic gradient descent, also on streams."""
+"""SGDRankSVM, a linear RankSVM fitted by stochastic gradient descent, also on streams."""
 
 from __future__ import annotations
 
@@ -42,9 +42,10 @@ OF_A_FIT = ("objective_", "gap_", "stop_reason_", "history_")  # attributes that
 class SGDRankSVM(LinearRanker):
     """Linear RankSVM by stochastic gradient descent, for streams and for quick fits.
 
-    Minimizes the objective of :class:`~marginrank.RankSVM`, ½‖w‖² + C · Σ ℓ(s_i − s_j), a few
-    queries at a time. A few passes come within one percent of the optimum. The scale of the
-    features and the step size need no tuning.
+    Minimizes the objective of :class:`~marginrank.RankSVM` by steps over a few queries at a time:
+    ½‖w‖² + C · Σ ℓ(s_i − s_j), with scores s = Xw and a loss ℓ, summed over the pairs (i, j) of
+    documents of one query with labels y_i > y_j. A few passes over the data come within one percent
+    of the optimum. The scale of the features and the step size need no tuning.
 
     Parameters
     ----------
@@ -62,9 +63,9 @@ class SGDRankSVM(LinearRanker):
         As in RankSVM. :meth:`partial_fit`, which does not see all documents, accepts only an array,
         or continues with the `scale_` of the last fit.
     learning_rate : {"auto", "inverse", "constant"}, default="auto"
-        Length γ_t of step t, relative to a Newton step on the data so far. "auto" is 2 / (t + 1),
-        or (t + 1)^−½ for more than 512 features; "inverse" is eta0 / t; "constant" is eta0. Steps
-        are never longer than Polyak's.
+        Length of step t, relative to a Newton step on the data so far. "auto" is 2 / (t + 1), or
+        (t + 1)^−½ for more than 512 features; "inverse" is eta0 / t; "constant" is eta0. Steps are
+        never longer than Polyak's step.
     eta0 : float, default=1.0
         Factor of the learning rates "inverse" and "constant".
     average : bool, default=True
@@ -72,8 +73,8 @@ class SGDRankSVM(LinearRanker):
     max_iter : int, default=100
         Maximum number of passes over the data.
     tol : float, default=1e-3
-        Estimated relative distance to the optimal objective, (F − F*) / F*, at which the fit stops.
-        With early stopping, the increase of the metric that counts as progress.
+        Estimated relative distance (F − F*) / F* of the objective F to its minimum F* at which the
+        fit stops. With early stopping, the increase of the metric that counts as progress.
     shuffle : bool, default=True
         Visit the queries in a new random order in each pass; with text, within each chunk.
     early_stopping : bool, default=False
@@ -188,7 +189,7 @@ class SGDRankSVM(LinearRanker):
         eval_group: Sequence[ArrayLike] | None = None,
         read_options: Mapping[str, Any] | None = None,
     ) -> Self:
-        """Fit the weights in several passes over the data.
+        """Fit one weight per feature in several passes over the data.
 
         Parameters
         ----------
@@ -268,7 +269,7 @@ pair_margin
         pair_weight: ArrayLike | None = None,
         pair_margin: ArrayLike | None = None,
     ) -> Self:
-        """Make one pass over more queries, starting from the current weights.
+        """Update the weights by one pass over more queries, starting from the current weights.
 
         Parameters
         ----------
@@ -280,9 +281,10 @@ pair_margin
             1 / (C · pairs so far), so the objective is always that of RankSVM on the data so far;
             repeated data count again. With other normalizations, λ is 1 / C.
         position : array-like of shape (n_documents,), optional
-            As in :meth:`fit`. All parts of a stream have positions, or none: the effects are
-            updated with the weights, and ``position_effect_`` is that of all data so far. They are
-            not part of the model, so they start at 0 again if the model was loaded from a file.
+            As in :meth:`fit`. Either all parts of a stream have positions, or none has. The effects
+            are updated with the weights; ``position_effect_`` has the effects for all data so far.
+            They are not part of the model, so they start at 0 again if the model was loaded from a
+            file.
         propensity, pairs, pair_weight, pair_margin
             As in :meth:`fit`; pairs are rows of this X.
 
@@ -332,7 +334,7 @@ pair_margin
         return stalled_message(report)
 
     def to_linear_model(self) -> LinearModel:
-        """Return the fitted model as a record, as stored in model files."""
+        """Return the fitted model as plain data, as stored in model files."""
         model = super().to_linear_model()
         if not hasattr(self, "t_"):  # loaded from a file that has only weights
             return model

@@ -1,4 +1,4 @@
-"""SparseRankSVM: linear RankSVM with few features."""
+"""SparseRankSVM, a linear RankSVM with an l1 norm, which uses few features."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from marginrank.models import LinearModel
 
 
 class SparseRankSVM(BatchRanker):
-    """Linear RankSVM with an l1 norm, which makes most weights exactly zero.
+    """Linear ranking SVM with an l1 norm, which makes most weights exactly zero.
 
     With a radius r (Lai et al., 2013):
 
@@ -23,9 +23,9 @@ class SparseRankSVM(BatchRanker):
 
         minimize  l1_ratio · ‖w‖₁ + (1 − l1_ratio) · ½‖w‖² + (C/p) Σ ℓ(s_i − s_j)
 
-    over the p pairs (i, j) of documents of one query with y_i > y_j, where s = Xw. Pairs are never
-    enumerated. Both forms have the same solutions: each C corresponds to a radius, the l1 norm of
-    its weights.
+    with scores s = Xw and a loss ℓ, summed over the p pairs (i, j) of documents of one query with
+    labels y_i > y_j. Pairs are never enumerated. With ``l1_ratio=1`` both forms have the same
+    solutions: each C corresponds to a radius, the l1 norm of its weights.
 
     Parameters
     ----------
@@ -52,8 +52,9 @@ class SparseRankSVM(BatchRanker):
         Steps of "fenchel": as published; the paper's alternative, shorter and without a line
         search; or one of two variants with linear convergence.
     tol : float, default=1e-6
-        Relative distance to the optimal objective, (F − F*) / F*, which is always certified. If F*
-        may be zero, the distance is relative to a millionth of the loss at w = 0.
+        Relative distance (F − F*) / F* of the objective F to its minimum F* at which the fit stops.
+        It is always certified. If F* may be zero, the distance is relative to a millionth of the
+        loss at w = 0.
     normalization : {"none", "pairs", "query"}, default="pairs"
         "pairs" takes the mean of the loss over all pairs; "none" the sum; "query" the mean over
         the pairs of each query, then over the queries.
@@ -75,9 +76,9 @@ class SparseRankSVM(BatchRanker):
     sparsity_ : float
         Share of the weights that are not zero.
     objective_ : float
-        F(w), in either form.
+        The objective F(w) in the form that was minimized: with a radius, or with a penalty.
     gap_ : float
-        Certified upper bound on F(w) − F*, by Fenchel duality.
+        Certified upper bound on F(w) − F*, where F* is the minimum of F, by Fenchel duality.
     scale_, stop_reason_, n_iter_, n_rounds_, history_, n_pairs_, support_pairs_, \
 position_effect_, contexts_, n_features_in_, feature_names_in_
         As in :class:`~marginrank.RankSVM`.
@@ -148,7 +149,7 @@ position_effect_, contexts_, n_features_in_, feature_names_in_
         context: ArrayLike | None = None,
         memory_limit: int | float | str | None = None,
     ) -> Self:
-        """Fit the weights.
+        """Fit one weight per feature, most of them zero, to pairs of documents.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""SparseRankSVMCV: sparse RankSVM that selects its regularization by cross-validation."""
+"""SparseRankSVMCV, a sparse RankSVM that selects C or the radius by cross-validation."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from marginrank.selection.sparse_paths import SparseLearner
 class SparseRankSVMCV(SearchRanker, LinearRanker):
     """SparseRankSVM with C or the radius selected by cross-validation over queries.
 
-    The best value v of a grid maximizes
+    With K folds, the best value v of C or the radius on a grid maximizes the mean score
 
         (1/K) Σ_k metric(queries of fold k, scores X w_k(v)),
 
     where w_k(v) are the weights of :class:`~marginrank.SparseRankSVM` trained without fold k, by
-    :func:`~marginrank.sparse_path`, and tied scores count as in random order. Among equals the
-    sparsest is selected. The last fit is on all data.
+    :func:`~marginrank.sparse_path`. Documents with tied scores count as in random order. Among
+    equals the sparsest model is selected. At the end, a model is fitted to all data with the best
+    value.
 
     Parameters
     ----------
@@ -48,9 +49,10 @@ n_jobs
         As in :class:`~marginrank.SparseRankSVM`. A scale is computed from the training documents
         of each fit, without the held-out ones.
     tol : float, default=1e-6
-        Certified relative distance of the last fit to its optimum. Fits to folds use at least 1e-4.
+        Certified relative distance to the optimum at which the fit to all data stops. Fits to folds
+        use at least 1e-4.
     verbose : int, default=0
-        If positive, print one line per fit to a fold, and one per iteration of the last fit.
+        If positive, print one line per fit to a fold, and one per iteration of the fit to all data.
     random_state : int, RandomState instance or None, default=0
         Seed of the folds, and of the samples that speed up the fits.
 
@@ -61,7 +63,7 @@ n_jobs
     path_ : SparsePath
         Models of the whole grid on all data, with the mean scores of the folds.
     best_estimator_ : SparseRankSVM
-        The last fit, which :meth:`save` writes.
+        The model fitted to all data with the best parameters, which :meth:`save` writes.
     coef_, scale_, sparsity_, objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_, \
 support_pairs_, n_features_in_, feature_names_in_
         Attributes of `best_estimator_`; see :class:`~marginrank.SparseRankSVM`.
