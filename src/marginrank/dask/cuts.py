@@ -35,7 +35,7 @@ class SharedHash(NamedTuple):
 
 
 def hash_ids(ids: NDArray[Any]) -> Hashes:
-    """Return a hash per query id; equal ids of different types (1 and 1.0) have the same hash."""
+    """Return a hash for each query id; ids that are equal, such as 1 and 1.0, have equal hashes."""
     from pandas.util import hash_array
 
     if ids.dtype.kind == "O":
@@ -108,7 +108,10 @@ def _ids_with(part: Part, hash_: int) -> list[Any]:
 
 
 def bring_queries_together(client: Client, chunks: list[Future]) -> list[Future]:
-    """Shuffle documents on a Dask cluster so that no query is split; documents keep their order."""
+    """Shuffle documents on a Dask cluster so that no query is split over two partitions.
+
+    The documents of a query keep their order.
+    """
     n = len(chunks)
     if n > MOST_PARTITIONS:
         raise ValueError(

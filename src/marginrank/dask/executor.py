@@ -32,7 +32,7 @@ SMALL = 1 << 20  # bytes up to which an argument is copied into each task
 
 
 class BundleResult(NamedTuple):
-    """Results of one function for each part of X in a list.
+    """Results of one function, for each part of X in a list of parts.
 
     `kept` are large results, which stay on the worker; `reported` are small results for the client.
     """
@@ -71,7 +71,7 @@ def _as_kept(values: Sequence[Any]) -> BundleResult:
 
 
 def in_order(members: Sequence[Sequence[int]], of_bundles: Sequence[Sequence[Any]]) -> list[Any]:
-    """Flatten a list of lists of values into one list, ordered by the index of the part.
+    """Flatten lists of values, one value per part of X, into one list in the order of the parts.
 
     `members` has the same shape as `of_bundles` and contains the part indices.
     """
@@ -84,8 +84,9 @@ def in_order(members: Sequence[Sequence[int]], of_bundles: Sequence[Sequence[Any
 class SweepWatch:
     """Reports the progress of a pass over X on a cluster: calls `on_read` for each finished part.
 
-    `on_read` is called with the number of rows of the part, and 0 bytes; never by two threads at
-    once. `rows[k]` are the numbers of rows of the parts that task k computes.
+    `on_read` is called with the number of rows of the part, and 0 because no bytes are read from
+    disk; never by two threads at once. `rows[k]` are the numbers of rows of the parts that task k
+    computes.
     """
 
     def __init__(self, on_read: OnRead, rows: Sequence[Sequence[int]]) -> None:
@@ -94,12 +95,12 @@ class SweepWatch:
         self._lock = Lock()
 
     def follow(self, futures: Sequence[Future]) -> None:
-        """Report the progress of a pass over X whenever a task is done; futures[k] is task k."""
+        """Call `on_read` to report progress whenever a Dask task is done; futures[k] is task k."""
         for bundle, future in enumerate(futures):
             future.add_done_callback(partial(self._done, bundle))
 
     def end(self) -> None:
-        """Report all remaining parts, because callbacks of Dask futures may be late or lost."""
+        """Call `on_read` for all remaining parts, because callbacks of Dask futures may be lost."""
         for bundle in list(self._left):
             self._done(bundle)
 

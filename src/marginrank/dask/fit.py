@@ -63,7 +63,7 @@ class DaskPairs(PairCounts):
 
 
 class DaskMatrix(PartsMatrix):
-    """The feature matrix X on the workers of a Dask cluster, divided by query."""
+    """The feature matrix X on the workers of a Dask cluster, in parts of whole queries."""
 
     def __init__(self, loaded: LoadedParts, executor: DaskExecutor) -> None:
         super().__init__()
@@ -99,8 +99,8 @@ def fit_on_dask(
     """Fit a linear or sparse RankSVM to documents on the workers of a Dask cluster.
 
     The documents in `loaded` are released. `on_read` reports progress: it is called with the number
-    of rows of each processed part of X, and 0 bytes. The other parameters are the same as in
-    :func:`~marginrank.fit.linear.fit_linear`.
+    of rows of each processed part of X, and 0 because no bytes are read from disk. The other
+    parameters are the same as in :func:`~marginrank.fit.linear.fit_linear`.
     """
     check_for_dask(parameters)
     check_start(w0)
@@ -142,7 +142,10 @@ def progress_on_dask(client: Client, loaded: LoadedParts, tol: float) -> StreamP
 def dask_objective(
     client: Client, loaded: LoadedParts, parameters: AnyParameters, on_read: OnRead | None = None
 ) -> Objective:
-    """Return the objective function of a fit with X and pairs on Dask workers; X is not scaled."""
+    """Return the objective function of a fit whose feature matrix and pairs are on Dask workers.
+
+    The features are not scaled.
+    """
     labels = None
     if _needs_labels(parameters):
         labels = np.unique(np.concatenate(fetch(client, map_tasks(client, _labels, loaded.parts))))

@@ -1,4 +1,4 @@
-"""Loading of Dask dataframes, Dask arrays and stores on the workers of a cluster, by query."""
+"""Loading of Dask dataframes, Dask arrays and stores on the workers of a cluster."""
 
 import os
 from dataclasses import dataclass

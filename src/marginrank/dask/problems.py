@@ -117,7 +117,7 @@ class PairFacts(NamedTuple):
 def make_problems(
     parts: Sequence[Part], parameters: Parameters | SparseParameters, labels: Any
 ) -> list[Problem]:
-    """Dask task: choose the pairs of the documents in `parts`, one result per part.
+    """Dask task: choose the pairs of documents in each of `parts`; return one result per part.
 
     Weights do not include C and the normalization yet: these depend on totals over the cluster.
     """

@@ -113,7 +113,7 @@ def score_store(path: str, first: int, last: int, coef: Floats) -> Floats:
 def mean_over_parts(client: Client, loaded: LoadedParts, metric: Metric, coef: Any) -> float:
     """Return a ranking metric for documents on a Dask cluster: a mean over queries or pairs.
 
-    `coef` are the weights of the features. With None, the only feature is used as the score.
+    `coef` are the weights of the features. If it is None, the data have one feature, the score.
     """
     futures = map_tasks(client, _sum_of_part, loaded.parts, metric=metric, coef=coef)
     total, weight = np.sum(fetch(client, futures), axis=0)

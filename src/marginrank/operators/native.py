@@ -145,7 +145,7 @@ class NativeLoss(PairLoss):
         return Scores(_core.hess_vec_scores(self.point(state), _vector(u), self._threads))
 
     def point(self, state: State | None) -> Any:
-        """Return the C++ object of `state`, which has the data for Hessian products."""
+        """Return the C++ object that `state` stands for; it has the data for Hessian products."""
         return state
 
     def evaluation(
@@ -189,7 +189,7 @@ class NativeDesign(Design):
         return self._documents
 
     def on(self, matrix: NativeMatrix) -> "NativeDesign":
-        """Return the same documents and pairs with another feature matrix X."""
+        """Return a copy of this object for another feature matrix on the same documents."""
         return NativeDesign(matrix, self.pairs, self.threads, self.documents)
 
     def pair_loss(self, loss: Loss) -> NativeLoss:

@@ -28,7 +28,7 @@ from marginrank.objective.protocols import (
 
 
 class Transformation(ABC):
-    """A linear map T of features: weights u of the features XT are the weights w = Tu of X."""
+    """A linear map T of features: weights u for XT correspond to weights w = Tu for X."""
 
     @abstractmethod
     def inner(self, u: Floats) -> Floats:
@@ -42,7 +42,7 @@ class Transformation(ABC):
         """
 
     def apply(self, evaluation: Evaluation) -> Evaluation:
-        """Convert the gradient of an evaluation from the weights w = Tu to the weights u."""
+        """Convert the gradient of an evaluation at w = Tu to the gradient with respect to u."""
         assert evaluation.gradient is not None
         return evaluation._replace(gradient=self.outer(evaluation.gradient))
 

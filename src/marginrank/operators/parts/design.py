@@ -121,8 +121,8 @@ class Calls:
     ) -> list[Any]:
         """Call the function `task` on every part of X.
 
-        Return one reference for each result that stays with the parts; `report` is called with the
-        others.
+        Results that the task keeps stay with the parts; one reference for each is returned.
+        `report` is called with the results that the task reports.
         """
         if any(isinstance(some, PostponedSum) for some in each):
             steps = [some.steps if isinstance(some, PostponedSum) else None for some in each]
@@ -165,11 +165,11 @@ class Calls:
         scores: Scores | None = None,
         sweep: bool = False,
     ) -> tuple[Evaluation, list[Floats | None]]:
-        """Evaluate the loss over all parts of X by one function call per part.
+        """Evaluate the loss over all parts of X by calling the function `task` on each part.
 
-        The function `task` reports the fields of LossSums, which are added up, and further numbers
-        or arrays, whose sums are returned as well. The score vector stays with the parts, unless
-        `scores` is given.
+        `task` reports the fields of LossSums, which are added up, and further numbers or arrays,
+        whose sums are returned as well. The score vector stays with the parts, unless `scores` is
+        given.
         """
         losses = [OrderedSum() for _ in LossSums._fields]
         others: list[OrderedSum | None] = []

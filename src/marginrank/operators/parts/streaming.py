@@ -194,11 +194,11 @@ class Slice(NamedTuple):
 
 
 class SlicedDesign(Design):
-    """Products with X for a single query that is too long to be read from disk at once.
+    """Products with X for one query that is too long to be read from disk at once.
 
-    One pass over the rows computes the scores, another the sums over documents, because the pairs
-    of a query depend on all its scores. `design` has the same documents without X; `slices` starts
-    a pass over the rows.
+    Each product reads the rows slice by slice: one pass over the rows computes the scores, another
+    the sums over documents, because the pairs of a query depend on all its scores. `design` has the
+    same documents without X; each call of `slices` reads the rows once.
     """
 
     pairs: PairSet
@@ -236,7 +236,7 @@ class SlicedDesign(Design):
         return squares
 
     def hessian(self, loss: PairLoss, state: State) -> Floats:
-        """Return the Hessian of the loss in w; reads X twice per COLUMNS_AT_ONCE columns."""
+        """Return the Hessian of the loss; reads X twice per COLUMNS_AT_ONCE columns of X."""
         return np.concatenate([self._strip(loss, state, c) for c in self._strips()], axis=1)
 
     def hess_diag(self, loss: PairLoss, state: State) -> Floats:

@@ -56,7 +56,7 @@ class Executor(ABC):
 
     @property
     def far(self) -> bool:
-        """Whether the parts are on other machines, so calls take longer than computations."""
+        """Whether the parts of X are on other machines, so calls take longer than computing."""
         return False
 
     @abstractmethod
@@ -120,17 +120,18 @@ def report(method: str, part: PartKernels, *arguments: Any) -> tuple[Kept, Any]:
 
 
 def evaluate(part: PartKernels, like: State | None, w: Floats) -> tuple[Kept, Any]:
-    """Task: evaluate the loss and its gradient at w on one part of X, whose rows are read.
+    """Task: evaluate the loss and its gradient at w on one part of X; reads its rows.
 
     Vectors stay with the part: the scores, the losses by query, the gradient with respect to scores
-    and the data for Hessian products. Sums and the gradient in w are reported to the caller.
+    and the data for Hessian products. Sums and the gradient with respect to w are reported to the
+    caller.
     """
     found = part.design.evaluate(part.pair_loss, w, like)
     return _vectors(found), (found.losses, found.gradient)
 
 
 def evaluate_scores(part: PartKernels, scores: Scores, like: State | None) -> tuple[Kept, Any]:
-    """Task: evaluate the loss at `scores` on one part of X, whose rows are not read.
+    """Task: evaluate the loss at `scores` on one part of X, without reading its rows.
 
     Vectors stay with the part; sums are reported to the caller.
     """
@@ -171,12 +172,12 @@ def hess_vec(part: PartKernels, state: State, v: Floats) -> tuple[Kept, Any]:
 
 
 def hessian(part: PartKernels, state: State) -> tuple[Kept, Any]:
-    """Task: report the Hessian of the loss in w for one part of X, whose rows are read."""
+    """Task: report the Hessian of the loss with respect to w for one part of X; reads its rows."""
     return (), part.design.hessian(part.pair_loss, state)
 
 
 def hess_diag(part: PartKernels, state: State) -> tuple[Kept, Any]:
-    """Task: report the diagonal of the Hessian in w for one part of X, whose rows are read."""
+    """Task: report the diagonal of the Hessian of the loss for one part of X; reads its rows."""
     return (), part.design.hess_diag(part.pair_loss, state)
 
 
@@ -191,7 +192,7 @@ def same(part: PartKernels, a: Scores) -> tuple[Kept, Any]:
 
 
 def active_rows(part: PartKernels) -> tuple[Kept, Any]:
-    """Task: report one part's rows of X, and their indices, for documents in queries with pairs."""
+    """Task: report the rows of X, and their indices, for documents in queries with pairs."""
     rows, active = part.design.active_rows()
     return (), (rows.copy(), active)
 

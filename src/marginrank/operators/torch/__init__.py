@@ -1,4 +1,4 @@
-"""The PyTorch backend: X on a GPU or CPU; sums over pairs are computed exactly, with integers."""
+"""The PyTorch backend, for X on a GPU or CPU; sums over pairs are exact, with integers."""
 
 from marginrank._utils.optional import require
 

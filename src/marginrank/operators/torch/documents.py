@@ -18,7 +18,7 @@ from marginrank.operators.torch.fixed_point import Segments, exact_total
 
 
 class ScoreLoss(NamedTuple):
-    """The loss on pairs and its score gradient at one score vector, as tensors on the device."""
+    """The loss on pairs and its gradient in the scores at one score vector, as PyTorch tensors."""
 
     by_query: Tensor  # (n_queries, 3): loss, sizes of the terms of the loss and of its derivatives
     slopes: Tensor  # derivative with respect to each score
@@ -27,7 +27,7 @@ class ScoreLoss(NamedTuple):
 
     @classmethod
     def of(cls, by_query: Tensor, slopes: Tensor, state: Any) -> "ScoreLoss":
-        """Add up the losses of all queries exactly; return them with their tensors."""
+        """Return the loss at one score vector, with its total added up exactly over all queries."""
         totals = [exact_total(column) for column in by_query.T]
         counts = torch.count_nonzero(by_query[:, 0]), torch.count_nonzero(slopes)
         return cls(by_query, slopes, state, torch.cat([*totals, *(one[None] for one in counts)]))
@@ -61,10 +61,10 @@ class DeviceDocuments:
         )
 
     def keys(self, scores: Tensor) -> Tensor:
-        """Return the numbers to sort documents by: scores minus margins, centered in each query.
+        """Return one number per document to sort by: its centered score minus its margin.
 
-        Centering does not change differences within a query, on which pairs depend. All numbers of
-        a query are NaN if one score is not finite, and zero if the query has no pair of positive
+        The scores of a query are centered, which changes no difference within a query. All numbers
+        of a query are NaN if one score is not finite, and zero if the query has no pair of positive
         weight.
         """
         key = scores if self.margins is None else scores - self.margins
@@ -86,9 +86,9 @@ class Order(NamedTuple):
 
 
 class Window(NamedTuple):
-    """For each document, where in the sorted scores its pairs with a positive hinge term are.
+    """The range of the sorted scores in which a document has pairs with a positive hinge term.
 
-    Two positions in an :class:`Order` bound the range.
+    Two tensors have one position per document; they bound the range in an :class:`Order`.
     """
 
     end: Tensor  # preferred partners of the document are before this position

@@ -42,7 +42,7 @@ class DenseFeatures:
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def transpose_dot(self, z: Tensor) -> Tensor:
-        """Return Xᵀz for a vector z with one entry per row; always added in the same order."""
+        """Return Xᵀz for a vector z with one entry per row; sums are always in the same order."""
         total = torch.zeros(self.shape[1], dtype=torch.float64, device=self.device)
         for rows in self._tiles():
             total = total + _sum_of_blocks(self._double(rows), z[rows])
@@ -73,7 +73,7 @@ class DenseFeatures:
         return DenseFeatures(self.X.index_select(1, chosen))
 
     def largest_squares(self, rows: Tensor | None, offsets: Integers, weight: Tensor) -> Tensor:
-        """Return one sum of squares per feature: the largest square per query, weighted and summed.
+        """Return, for each feature, a weighted sum over queries of its largest square in the query.
 
         For feature j it is Σ_q weight_q · max x_ij², where the maximum is over the documents i of
         query q. `rows` has the row of X of each document, None for all rows in order. Query q has
@@ -197,7 +197,7 @@ class SparseFeatures:
         )
 
     def largest_squares(self, rows: Tensor | None, offsets: Integers, weight: Tensor) -> Tensor:
-        """Return one sum of squares per feature: the sum of squares per query, weighted and summed.
+        """Return, for each feature, a weighted sum over queries of its squares in the query.
 
         It is an upper bound on the same method of DenseFeatures, which takes the largest square of
         a query instead of the sum.
@@ -216,7 +216,7 @@ DeviceFeatures = DenseFeatures | SparseFeatures
 
 
 def by_row(values: Tensor, rows: Tensor | None, n_rows: int) -> Tensor:
-    """Reorder one value per document to one value per row of X; rows without a document get zero.
+    """Reorder one value per document to the rows of X; rows without a document get zero.
 
     `rows` has the row of each document; None if documents are in the order of the rows.
     """

@@ -50,14 +50,14 @@ class Segments:
         return values.index_select(0, self.segment)
 
     def reduce(self, values: Tensor, how: str, initial: float | None = None) -> Tensor:
-        """Return the maximum or minimum of each segment of a tensor, NaN if the segment has NaN.
+        """Return the maximum or minimum of each segment of a tensor; NaN if the segment has NaN.
 
         `how` is "max" or "min". `initial` counts as one more entry of each segment.
         """
         return torch.segment_reduce(values, how, offsets=self.offsets, initial=initial, unsafe=True)
 
     def encode(self, values: Tensor) -> Encoded:
-        """Convert floats to integers, such that no sum over a segment of the tensor overflows."""
+        """Convert floats to integers whose sums over a segment of the tensor cannot overflow."""
         scale, unit = self._scale(values)
         scaled = values * self.spread(scale)
         return Encoded(scaled.round_().to(torch.int64), unit)

@@ -202,7 +202,7 @@ class _LossSums:
         self.sizes = [torch.zeros_like(key) for _ in range(2)]
 
     def add(self, piece: Piece, count: _Sides, of_keys: _Sides, factors: Factors | None) -> None:
-        """Add the sums over pairs of one hinge term, for one factor of the pair weights."""
+        """Add the sums over pairs of one hinge term, for one product of the weight factors."""
         key, theta, a = self.key, piece.theta, piece.coefficient
         preferred, other = factors or (1.0, 1.0)
         pairs_lost, pairs_won = preferred * count.below, other * count.above
@@ -267,7 +267,7 @@ class ListedPlan:
         return u.index_select(0, self.preferred) - u.index_select(0, self.other)
 
     def by_document(self, values: Tensor) -> Tensor:
-        """Add up one value per pair for each document, with a sign.
+        """Return, for each document, the signed sum of one value per pair over its pairs.
 
         The value of a pair counts positive for its preferred document and negative for the other
         one.

@@ -1,17 +1,20 @@
-"""For pairs implied by labels: sums over the documents that each document forms pairs with.
+"""Sums over the pairs of each document, for pairs implied by labels, by a wavelet partition.
 
 The *partners* of a document are the documents with which it forms a pair that has a positive hinge
-term: documents of a higher level before some position in the order of the scores, and documents of
-a lower level after another position. (A level is the rank of a label in its query.) For any number
-of levels this takes one *pass* per bit of a level (a wavelet partition). In the pass of a bit,
-documents whose levels agree in the higher bits are split by this bit, in the order of their scores.
-The two parts are *siblings*: every level of one is higher than every level of the other. So the
-partners of a document of the lower part are the first documents of the sibling, and the partners of
-a document of the higher part are the last. The lower part is stored backwards, so partners are
-always the first documents of the sibling: one range per document and pass, whose sum is a
-difference of two prefix sums. The start of a range depends only on level and query.
+term. In the order of the scores they are the documents of a higher level before one position, and
+the documents of a lower level after another. (A level is the rank of a label in its query.)
 
-Pairs of adjacent levels take two passes, for the next higher level and for the next lower level.
+Levels are compared bit by bit, the highest bit first, in one *pass* per bit. A pass splits each
+group of documents whose levels agree in all higher bits into two parts, by the bit; both keep the
+order of the scores. Every level of one part is higher than every level of the other, its *sibling*.
+So the partners of a document of the lower part are the first documents of the sibling, and the
+partners of a document of the higher part are the last. The lower part is stored backwards, so
+partners are always the first documents of the sibling. This gives one range per document and pass;
+its start depends only on level and query. A sum over the range is a difference of two prefix sums.
+Two different levels are split in exactly one pass, so each pair counts once.
+
+If only pairs of adjacent levels count, there are two passes: for the next higher level and for the
+next lower level.
 """
 
 from collections.abc import Sequence
@@ -32,7 +35,7 @@ PASSES_AT_ONCE = 4  # passes with joint prefix sums, which take 8 bytes per docu
 
 @dataclass(frozen=True)
 class Leaves:
-    """All pairs (query, level) that have documents, called leaves, sorted by query and level.
+    """All combinations of a query and a level that have documents, called leaves, in this order.
 
     A level is the rank of a label in its query.
     """
@@ -80,7 +83,7 @@ class Leaves:
         return values.index_select(0, self.leaf)
 
     def documents_below(self, level: Tensor) -> Tensor:
-        """Return, for each leaf (level of a query), the number of documents before `level`.
+        """Return, for each leaf (level of a query), the number of documents below `level`.
 
         Documents are sorted by query, then by level; documents of earlier queries are counted.
         """
@@ -89,9 +92,9 @@ class Leaves:
 
 
 class PassRanges(NamedTuple):
-    """One pass: the order of the documents, and where the range of each document's partners ends.
+    """One pass over documents sorted by score, as ranges: each document's pairs are in one range.
 
-    Passes and partners are defined in the docstring of the module.
+    The docstring of the module explains passes. The start of a range depends on the level only.
     """
 
     source: Tensor  # int32, the document at each position
@@ -100,23 +103,26 @@ class PassRanges(NamedTuple):
 
 
 class AllLevels:
-    """Passes for pairs of any two levels (ranks of labels): one pass per bit of a level."""
+    """Sums over pairs of any two levels (ranks of labels), with one pass per bit of a level.
+
+    The docstring of the module explains passes.
+    """
 
     def __init__(self, leaves: Leaves) -> None:
         self.leaves = leaves
         self.bits = list(reversed(range(leaves.n_bits)))
 
     def starts(self, number: int) -> Tensor:
-        """Return, for each level of each query, where its documents' ranges of partners start.
+        """Return, for each level of each query, where the documents that form pairs with it start.
 
-        The start depends on the pass `number`: it is the start of the sibling in this pass.
+        The start is a position in the order of the pass `number`.
         """
         return self._part(self.bits[number], sibling=True)
 
     def seeks_preferred(self, number: int) -> Tensor:
-        """Return a mask of the documents whose partners in one pass are preferred to them.
+        """Return a mask of the documents that are the less relevant ones in their pairs of a pass.
 
-        These are the documents whose level has bit 0 in this pass.
+        These are the documents whose level has bit 0 in the pass `number`.
         """
         return (self.leaves.level_of_document >> self.bits[number]) & 1 == 0
 
@@ -137,7 +143,10 @@ class AllLevels:
         return self.leaves.documents_below((part ^ 1 if sibling else part) << bit)
 
     def part_starts(self, bit: int) -> tuple[Tensor, Tensor]:
-        """Return, for each document, where the lower and the higher part of its documents start."""
+        """Return, for each document, where the two parts of its group start after a split by a bit.
+
+        A group consists of the documents whose levels agree in the higher bits.
+        """
         own = self.leaves.spread(self._part(bit, sibling=False))
         other = self.leaves.spread(self._part(bit, sibling=True))
         return torch.minimum(own, other), torch.maximum(own, other)
@@ -163,20 +172,23 @@ class _Split:
         return self._highs.index_select(0, place) - self._before
 
     def follow(self, place: Tensor) -> Tensor:
-        """Convert positions of documents from the order before this pass to the order after it."""
+        """Convert positions of documents from the order before a pass to the order after it."""
         highs = self._highs_in_front(place)
         return torch.where(self.is_high, self.high_start + highs, place - highs)
 
     def stop(self, window: Window) -> Tensor:
-        """Return, for each document, where its range of partners ends in this pass."""
+        """Return, for each document, the end of the range of documents that it forms pairs with.
+
+        The range is in the order of this pass; `window` has the bounds in the order of the scores.
+        """
         first_high = self.high_start + self._highs_in_front(window.end)
         lows_left_out = window.begin - self.low_start - self._highs_in_front(window.begin)
         return torch.where(self.is_high, self.high_start - lows_left_out, first_high)
 
     def source(self, place: Tensor) -> Tensor:
-        """Return the indices of the documents in the order that this pass stores them in.
+        """Return the document indices in the order of this pass.
 
-        The documents of lower parts are in reverse order.
+        Documents of lower parts are in reverse order.
         """
         place = self.follow(place)
         backwards = self.low_start + self.high_start - 1 - place
@@ -184,9 +196,10 @@ class _Split:
 
 
 class AdjacentLevels:
-    """Passes for pairs of adjacent levels: one for the next higher, one for the next lower level.
+    """Sums over pairs of adjacent levels (ranks of labels), with one pass up and one pass down.
 
-    A level is the rank of a label in its query.
+    A level is the rank of a label in its query. The passes are for the next higher and the next
+    lower level.
     """
 
     def __init__(self, leaves: Leaves) -> None:
@@ -226,9 +239,9 @@ Levels = AllLevels | AdjacentLevels
 
 @dataclass(frozen=True)
 class Ranges:
-    """The ranges of partners of each document in several passes, joined to one array (a *run*).
+    """The ranges of documents that each document forms pairs with, for several passes (a *run*).
 
-    One prefix sum over the run serves all its passes.
+    The docstring of the module explains passes. One prefix sum over the run serves all its passes.
     """
 
     levels: Levels
@@ -240,11 +253,11 @@ class Ranges:
     stops: list[Tensor]  # int32, one tensor per window: ends of the ranges by pass and document
 
     def prefix_sums(self, values: Tensor) -> Tensor:
-        """Return prefix sums over the joined passes, up to a constant that differences cancel."""
+        """Return prefix sums of `values` over all passes of a run, up to a constant."""
         return torch.cumsum(values.index_select(0, self.source), 0, dtype=values.dtype)
 
     def sums(self, prefix_sums: Tensor, window: int) -> Tensor:
-        """Return, for each document, the sum of `values` over all its partners in a window."""
+        """Return, for each document, the sum of `values` over the others in its pairs."""
         shape = len(self.numbers) + 1, self.levels.leaves.leaf.numel()
         parts = torch.empty(shape, dtype=prefix_sums.dtype, device=prefix_sums.device)
         torch.index_select(prefix_sums, 0, self.stops[window], out=parts[:-1].view(-1))
@@ -253,9 +266,9 @@ class Ranges:
         return parts.sum(0)
 
     def sums_by_side(self, prefix_sums: Tensor, window: int) -> tuple[Tensor, Tensor]:
-        """Return two sums of `values` per document: over preferred partners, and over the others.
+        """Return two sums of `values` per document: over more relevant and over less relevant ones.
 
-        Partners are the other documents in pairs with a positive hinge term.
+        Only documents with which it forms a pair with a positive hinge term count.
         """
         n_passes = len(self.numbers)
         stopped = prefix_sums.index_select(0, self.stops[window]).view(n_passes, -1)
@@ -266,13 +279,13 @@ class Ranges:
         return above, parts.sum(0) - above
 
     def keep(self, windows: Sequence[int]) -> "Ranges":
-        """Return the same ranges for the windows with some indices; a hinge term has one window."""
+        """Return the same ranges for some of the hinge terms, which have one window each."""
         stops = [self.stops[window] for window in windows]
         return Ranges(self.levels, self.numbers, self.source, self.starts, stops)
 
 
 def gather(levels: Levels, passes: list[PassRanges], *, by_side: bool) -> list[Ranges]:
-    """Join the passes over documents into runs of up to PASSES_AT_ONCE passes.
+    """Join the passes over documents into runs of up to PASSES_AT_ONCE passes; return the runs.
 
     Set `by_side` if a document has one value for pairs that prefer it and another for other pairs.
     """

@@ -66,7 +66,7 @@ class TorchSpace(ScoreSpace):
         return float(self.product(a, b))
 
     def product(self, a: Scores, b: Scores) -> Tensor:
-        """Return the inner product aᵀb as a tensor with one entry, on the device."""
+        """Return the inner product aᵀb of two score vectors, as a tensor with one entry."""
         return self._total(_vector(a) * _vector(b))
 
     def entries(self, a: Scores, documents: Integers | None = None) -> Floats:
@@ -113,14 +113,14 @@ class TorchLoss(PairLoss):
         return self._pairs.evaluate(scores)
 
     def curved(self, state: State, u: Tensor) -> Tensor:
-        """Return the tensor Au, with A the Hessian of the loss with respect to the scores."""
+        """Return the product of u and the Hessian of the loss in the scores, as a tensor."""
         there = cast(AtScores, state)
         if there.state is None:
             there.state = self.at(there.scores).state
         return self._pairs.hess_vec(there.state, u)
 
     def evaluation(self, scores: Tensor, found: ScoreLoss, gradient: Tensor | None) -> Evaluation:
-        """Convert a loss on the device to an Evaluation; all sums are copied together."""
+        """Convert a loss on the device to an Evaluation in host memory, with a single copy."""
         totals = found.totals
         values = _to_host(totals if gradient is None else torch.cat([totals, gradient]))
         return self.from_host(scores, found, values)
@@ -141,7 +141,7 @@ class TorchLoss(PairLoss):
 
 
 class AtScores:
-    """Scores, and data for Hessian products computed from them; only the scores are pickled.
+    """Scores, and cached data for Hessian products at these scores.
 
     Only the scores are pickled; the other data are recomputed from them.
     """
@@ -308,7 +308,7 @@ class TorchDesign(Design):
         return self._by_document(self._features.dots(self.space.tensor(np.stack(vs))))
 
     def transpose_dots(self, zs: Sequence[Tensor]) -> Tensor:
-        """Return a tensor with one row Xᵀz per vector z in `zs`.
+        """Return a tensor with one row Xᵀz per vector z in `zs`, which has one entry per document.
 
         z has one entry per document.
         """

@@ -41,7 +41,7 @@ def runs_triton(device: torch.device) -> bool:
 
 @dataclass
 class Plans:
-    """A cache of the tensors that depend on pairs only, for the last PLANS pair sets."""
+    """A cache of the last PLANS pair sets' tensors that do not depend on scores or loss."""
 
     device: torch.device
     has_triton: bool

@@ -329,7 +329,7 @@ class FusedPlan:
 
     @staticmethod
     def suits(pairs: LevelPairs) -> bool:
-        """Return True if queries are short enough to compare all of their documents."""
+        """Return True if queries are short enough to compare every two of their documents."""
         sizes = pairs.documents.sizes.astype(np.float64)
         return float(sizes @ sizes) <= MOST_COMPARISONS * max(float(sizes.sum()), 1.0)
 

@@ -29,7 +29,7 @@ def power_of_two(number):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def rounded(x):  # type: ignore[no-untyped-def]
-    """Round floats to the nearest integer, ties to even; the result is a float."""
+    """Round floats to the nearest integers, as floats; ties go to even integers."""
     size = tl.abs(x)
     near = (size + 4503599627370496.0) - 4503599627370496.0
     near = tl.where(size < 4503599627370496.0, near, size)
@@ -126,7 +126,7 @@ def _table_totals(table, n_rows, n_columns, totals, ROWS: tl.constexpr):  # type
 
 
 def segment_sums(columns: Tensor, slopes: Tensor, offsets: Tensor, weight: Tensor) -> Tensor:
-    """Return sums over each segment (such as a query): three weighted column sums, and a count.
+    """Return three weighted column sums and a count for each segment, such as a query.
 
     The result has one row per segment. The count is the number of non-zero `slopes`. `weight` has
     one factor per segment.
@@ -139,7 +139,7 @@ def segment_sums(columns: Tensor, slopes: Tensor, offsets: Tensor, weight: Tenso
 
 
 def table_totals(table: Tensor) -> Tensor:
-    """Add up a table with the loss of each query to the total loss and its rounding bounds."""
+    """Return the total loss and its rounding bounds, from a table with one row per query."""
     totals = torch.empty(N_SUMS, dtype=torch.float64, device=table.device)
     n_rows, n_columns = table.shape
     _table_totals[(n_columns,)](table, n_rows, n_columns, totals, ROWS=ROWS, **EXACT)
