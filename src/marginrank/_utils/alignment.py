@@ -1,4 +1,4 @@
-"""Copies of arrays whose memory is not aligned, which compiled code must not read as float64.
+"""Aligned copies of arrays, because compiled code must not read misaligned float64.
 
 An array that a Dask worker receives is a view of the network message, so its data may begin at an
 odd address.

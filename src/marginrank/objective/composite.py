@@ -58,7 +58,7 @@ class Composite(Generic[R_co]):
 
     @property
     def is_squared_hinge(self) -> bool:
-        """Whether the loss on pairs is one squared hinge term, so ℓ'² is a multiple of ℓ."""
+        """Whether the loss on pairs is a single squared hinge term."""
         return len(self.objective.loss.pieces) == 1 and self.objective.loss.smooth
 
     @cached_property
@@ -84,10 +84,10 @@ class Composite(Generic[R_co]):
         return maybe_zero and gap <= tol * NEGLIGIBLE * self.loss_at_zero
 
     def strength(self, loss: Point) -> float:
-        """Return Σ c ℓ'² / (2M), a term of the lower bound on F* that is due to strong convexity.
+        """Return a term of the lower bound on the minimum, due to strong convexity of the dual.
 
-        The sum is over the pairs, with pair weights c; ℓ' is the slope of the loss and M its
-        largest curvature. The docstring of the module derives the bound.
+        It is Σ c ℓ'² / (2M), summed over the pairs, with pair weights c, slope ℓ' of the loss and
+        its largest curvature M. The docstring of the module derives the bound.
         """
         if self.is_squared_hinge:  # there ℓ'² = 2M ℓ
             return loss.loss_value
@@ -126,7 +126,7 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
 
     @property
     def gap(self) -> float:
-        """Proven upper bound on F(w) − min F for F = L + Ω; includes the rounding error."""
+        """Proven upper bound on F(w) − min F, which includes the rounding error."""
         return min(self.scaled_gap, self._closer_gap)
 
     def _gap_to(self, bound: float) -> float:

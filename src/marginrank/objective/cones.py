@@ -48,7 +48,7 @@ class ConeBlock(NamedTuple):
         return np.maximum(np.asarray(found, dtype=np.float64), 0.0)
 
     def nearest(self, u: Floats) -> tuple[Floats, Booleans]:
-        """Return the weights nearest to u with Gu ≥ 0, and a mask of the i with (Gu)_i = 0."""
+        """Return the weights closest to u with Gu ≥ 0, and a mask of the active constraints."""
         held = self.multipliers(-u) > 0.0
         free = self.free(held)
         nearest = free @ (free.T @ u)
@@ -105,7 +105,7 @@ class Cone:
         return np.split(constraints, ends)[:-1]
 
     def nearest(self, u: Floats) -> tuple[Floats, Booleans]:
-        """Return the weights nearest to u with Gu ≥ 0, and a mask of the i with (Gu)_i = 0."""
+        """Return the weights closest to u with Gu ≥ 0, and a mask of the active constraints."""
         nearest, held = u.copy(), []
         for block in self.blocks:
             nearest[block.weights], of_block = block.nearest(u[block.weights])

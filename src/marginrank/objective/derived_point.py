@@ -45,7 +45,7 @@ class DerivedPoint(ABC):
 
     @property
     def rounding(self) -> float:
-        """Upper bound on the exact objective F(w) minus its computed value."""
+        """Upper bound on the rounding error of F(w): the exact value minus the computed one."""
         return self.base.rounding + PRECISION * self.penalty
 
 

@@ -17,7 +17,7 @@ from marginrank.objective.protocols import Matrix
 
 
 class Combination(NamedTuple):
-    """A combination of columns of X (a block of the matrix N), and the variances of the result."""
+    """New features as linear combinations of a block of columns of X, with their variances."""
 
     columns: Floats
     variances: Floats
@@ -25,17 +25,17 @@ class Combination(NamedTuple):
 
 @runtime_checkable
 class BlockMatrix(Protocol):
-    """A feature matrix X whose columns come in blocks that can be combined linearly."""
+    """A feature matrix X whose columns come in blocks that can be combined to new features."""
 
     @property
     def block_starts(self) -> Integers:
         """Index of the first column of each block of X, followed by the number of all columns."""
 
     def combine_blocks(self, combinations: Mapping[int, Combination]) -> Matrix:
-        """Return the product XN with a block-diagonal matrix N.
+        """Return a matrix with some blocks of columns of X replaced by linear combinations of them.
 
-        `combinations` maps the index of a block of columns of X to its block of N. Other columns of
-        X are unchanged.
+        `combinations` maps the index of a block to its combinations. Other columns of X are
+        unchanged.
         """
 
 

@@ -57,7 +57,7 @@ class Gram:
         return cls(documents, offsets, make(*rows[:3], offsets, scale))
 
     def curved(self, multiply: Callable[[Floats], Floats], n_documents: int) -> Floats:
-        """Return the product AK with the Gram matrix K, for a matrix A with one block per query.
+        """Return the product AK with the Gram matrix K, for A with one diagonal block per query.
 
         `multiply` maps a vector v to Av. `n_documents` is the length of v, which may be larger than
         the size of K.

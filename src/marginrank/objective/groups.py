@@ -56,19 +56,19 @@ class Groups:
         return u / self.spread(np.where(lengths > 0.0, lengths, 1.0))
 
     def held(self, pull: Floats) -> Floats:
-        """Limit each group of −∇L(u), the argument `pull`, to the weight γ of the group penalty.
+        """Project each group of the vector `pull` onto the ball of radius γ, the penalty's weight.
 
-        A group that is longer is projected onto the ball of radius γ.
+        `pull` is the negative gradient of the loss.
         """
         lengths = self.lengths(pull)
         return pull * self.spread(self.weight / np.maximum(lengths, self.weight))
 
     def face(self, objective: Objective, u: Floats) -> Face:
-        """Restrict an objective to the non-zero groups of u, and make its penalty quadratic.
+        """Restrict an objective to the non-zero groups of u, and make its group penalty quadratic.
 
         The penalty γ‖v_k‖ of group k is replaced by γ‖v_k‖² / 2‖u_k‖, which has the same gradient
         at v = u and, up to a constant, is an upper bound on γ‖v_k‖. The weights of each group are
-        rescaled so that this term and the ridge together are a ridge of weight ρ.
+        rescaled so that this term and the ridge together are a ridge of the same weight as before.
         """
         of_columns = objective.feature_variances
         assert of_columns is not None

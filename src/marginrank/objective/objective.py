@@ -88,7 +88,7 @@ class Objective:
 
     @property
     def rough_sweeps(self) -> float:
-        """The cost of the method `Point.rough_hessian`, as a number of passes over X."""
+        """The cost of an approximate Hessian, as a number of passes over X."""
         return self.design.rough_sweeps(len(self.loss.pieces))
 
     @property
@@ -205,10 +205,10 @@ class Objective:
         return self.design.transpose_dot(z)
 
     def combine_active(self, values: Floats) -> Floats:
-        """Return XᵀJc for a vector c that has entries for some of the documents only; reads X once.
+        """Sum rows of X with coefficients, for documents in queries with pairs; reads X once.
 
-        c is the argument `values`, for documents in queries with pairs. J subtracts from each entry
-        the mean of its query.
+        The coefficients are the argument `values`. The mean coefficient of each query is subtracted
+        first.
         """
         self.count_sweep()
         return self.design.combine_active(values)
@@ -291,7 +291,7 @@ class Point:
 
     @cached_property
     def rounding(self) -> float:
-        """Upper bound on the exact loss at w minus its computed value."""
+        """Upper bound on the rounding error of the loss: the exact value minus the computed one."""
         if self.objective.loss.smooth:
             return self.sum_rounding + self.score_rounding
         # Whether a pair at a kink has a slope depends on the last digits of its scores, so bound
@@ -337,7 +337,10 @@ class Point:
         return o.ridge * v + product, scores
 
     def hess_vec_scores(self, u: Scores) -> Scores:
-        """Return the product of u and the Hessian of the loss in the scores; X is not read."""
+        """Multiply a vector u, with one entry per document, by the Hessian; does not read X.
+
+        This is the Hessian of the loss with respect to the scores.
+        """
         return self.objective.pair_loss.hess_vec(self.state, u)
 
     def hessian(self) -> Floats:

@@ -1,7 +1,7 @@
 """Pair margins: the score difference above which a pair has zero loss (margin rescaling).
 
-See paper 2, section 6.2. With the squared hinge, a pair in the wrong order has a loss of at least
-its squared margin, so a margin m stands for the cost δ = m².
+See Chapelle and Keerthi (2010, section 6.2). With the squared hinge, a pair in the wrong order has
+a loss of at least its squared margin, so a margin m stands for the cost δ = m².
 
 A margin that is a difference d_i − d_j takes no extra time: the C++ kernels get s − d instead of
 the scores s. If margins depend on both labels, the pairs are divided into one set per margin. Each

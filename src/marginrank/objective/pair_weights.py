@@ -1,9 +1,10 @@
-"""Pair weights δ_ij, which multiply the loss of each pair (slack rescaling).
+"""Pair weights δ_ij, which multiply the loss of each pair (i, j), as products of factors.
 
-See paper 2, section 6.2. Weights are sums of products, δ_ij = Σ_r P_ir · Q_jr, with one row of P
-and of Q per document; P and Q are called the *factors*. The kernels need O(rank · l log k) for
-l documents with k labels. A matrix over k labels has rank at most k − 1. A difference of gains has
-rank two for any number of labels, and the change of DCG by a swap has rank four.
+This is the slack rescaling of Chapelle and Keerthi (2010, section 6.2). Weights are sums of
+products, δ_ij = Σ_r P_ir · Q_jr, with one row of P and of Q per document; P and Q are called the
+*factors*. If these have r columns, a pass over l documents with k labels takes O(r · l log k) time,
+although there may be l² pairs. A matrix over k labels has rank at most k − 1. A difference of gains
+has rank two for any number of labels, and the change of DCG by a swap has rank four.
 """
 
 from collections.abc import Callable
@@ -124,10 +125,10 @@ def label_matrix(name: str, value: Any, labels: NDArray[Any], *, most: int) -> F
 def ndcg_difference(y: ArrayLike, qid: ArrayLike) -> PairFactors:
     """Return pair weights as factors: the NDCG lost if both documents swap in an ideal ranking.
 
-    δ_ij = (g_i − g_j) (D_i − D_j) / IDCG with the gain g = 2^y and the discount
-    D = 1 / log₂(1 + rank) in the ideal ranking, averaged over the ranks that the documents of one
-    label share. It is the δ of Burges et al. (2007) with ideal positions instead of current ones
-    (paper 2, section 6.2), so it depends on labels only. `qid` are integers.
+    δ_ij = (g_i − g_j) (D_i − D_j) / IDCG with the gain g = 2^y and the discount D = 1 / log₂(1 +
+    rank) in the ideal ranking, averaged over the ranks that the documents of one label share. It is
+    the δ of Burges et al. (2007) with ideal positions instead of current ones (Chapelle and
+    Keerthi, 2010, section 6.2), so it depends on labels only. `qid` are integers.
 
     Examples
     --------

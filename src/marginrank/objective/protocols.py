@@ -121,7 +121,10 @@ class PairLoss(ABC):
 
     @abstractmethod
     def hess_vec(self, state: State, u: Scores) -> Scores:
-        """Return the product of u and the Hessian of the loss with respect to the scores."""
+        """Multiply a vector u with one entry per document by the Hessian of the loss.
+
+        This is the Hessian of the loss with respect to the scores.
+        """
 
     def evaluate_along(
         self, scores: Scores, step: float, direction: Scores, like: State | None
@@ -179,7 +182,7 @@ class Design(ABC):
         return self.transpose_dot(loss.hess_vec(state, scores)), scores
 
     def share(self, designs: Sequence["Design"]) -> "SharedSweeps":
-        """Return an object that multiplies X for several designs, with one pass over X for all."""
+        """Return an object that multiplies X for several designs with one pass over X."""
         return SharedSweeps(designs)
 
     def column(self, j: int) -> Scores:
@@ -200,7 +203,7 @@ class Design(ABC):
         return self.hessian(loss, state)
 
     def rough_sweeps(self, n_pieces: int) -> float:
-        """Return the cost of the method `rough_hessian` as a number of passes over X."""
+        """Return the cost of an approximate Hessian, as a number of passes over X."""
         n = self.matrix.n_features
         fill = n * self.matrix.n_rows / max(self.matrix.n_entries, 1)
         return fill * (ROUGH_SWEEPS + ROUGH_PER_PIECE * n_pieces + ROUGH_PER_FEATURE * n)
@@ -237,7 +240,7 @@ class Design(ABC):
         return queries, documents.offsets[queries]
 
     def query_squares(self, by_query: QueryLosses) -> Floats:
-        """Return one term per feature that bounds the rounding error of the gradient; reads X once.
+        """Return a number per feature that bounds the gradient's rounding error; reads X once.
 
         For feature j it is an upper bound on Σ_q c_q² · max x_ij², where the maximum is over the
         documents i of query q. c_q is the sum of the absolute values of all terms of the score
@@ -274,10 +277,10 @@ class Design(ABC):
         )
 
     def combine_active(self, values: Floats) -> Floats:
-        """Return XᵀJc for a vector c that has entries for some of the documents only; reads X once.
+        """Sum rows of X with coefficients, for documents in queries with pairs; reads X once.
 
-        c is the argument `values`, for documents in queries with pairs. J subtracts from each entry
-        the mean of its query.
+        The coefficients are the argument `values`. The mean coefficient of each query is subtracted
+        first.
         """
         return self.transpose_dot(
             self.space.vector(self.gram.spread(values, self.pairs.n_documents))

@@ -147,7 +147,10 @@ class LevelKernel:
         return _Sides(above * queries.spread(unit), below * queries.spread(unit[-n_queries:]))
 
     def hess_vec(self, state: LevelState, u: Tensor) -> Tensor:
-        """Return Hu, with H the Hessian of the loss with respect to the scores."""
+        """Multiply a tensor u with one entry per document by the Hessian of the loss.
+
+        This is the Hessian of the loss with respect to the scores.
+        """
         queries = self.plan.documents.queries
         # H maps constants to zero. Subtracting one document's value per query prevents cancellation
         # by a common offset.

@@ -79,11 +79,11 @@ class Leaves:
         return self.spread(self.level)
 
     def spread(self, values: Tensor) -> Tensor:
-        """Repeat one value per leaf (level of a query) for each document of the leaf."""
+        """Repeat one value per level of a query for each document that has this level."""
         return values.index_select(0, self.leaf)
 
     def documents_below(self, level: Tensor) -> Tensor:
-        """Return, for each leaf (level of a query), the number of documents below `level`.
+        """Return, for each query and level, the number of documents that come before `level`.
 
         Documents are sorted by query, then by level; documents of earlier queries are counted.
         """
@@ -92,9 +92,10 @@ class Leaves:
 
 
 class PassRanges(NamedTuple):
-    """One pass over documents sorted by score, as ranges: each document's pairs are in one range.
+    """The pairs of one pass: each document forms its pairs with one range of documents.
 
-    The docstring of the module explains passes. The start of a range depends on the level only.
+    A pass has the pairs whose levels first differ at one bit; the docstring of the module explains
+    it.
     """
 
     source: Tensor  # int32, the document at each position
@@ -115,14 +116,15 @@ class AllLevels:
     def starts(self, number: int) -> Tensor:
         """Return, for each level of each query, where the documents that form pairs with it start.
 
-        The start is a position in the order of the pass `number`.
+        It is a position in the documents as ordered by pass number `number`; the docstring of the
+        module explains passes.
         """
         return self._part(self.bits[number], sibling=True)
 
     def seeks_preferred(self, number: int) -> Tensor:
         """Return a mask of the documents that are the less relevant ones in their pairs of a pass.
 
-        These are the documents whose level has bit 0 in the pass `number`.
+        A pass has the pairs whose levels first differ at one bit; these documents have bit 0 there.
         """
         return (self.leaves.level_of_document >> self.bits[number]) & 1 == 0
 
@@ -145,7 +147,7 @@ class AllLevels:
     def part_starts(self, bit: int) -> tuple[Tensor, Tensor]:
         """Return, for each document, where the two parts of its group start after a split by a bit.
 
-        A group consists of the documents whose levels agree in the higher bits.
+        A group consists of the documents of a query whose levels agree in the higher bits.
         """
         own = self.leaves.spread(self._part(bit, sibling=False))
         other = self.leaves.spread(self._part(bit, sibling=True))
@@ -172,14 +174,15 @@ class _Split:
         return self._highs.index_select(0, place) - self._before
 
     def follow(self, place: Tensor) -> Tensor:
-        """Convert positions of documents from the order before a pass to the order after it."""
+        """Convert positions of documents from the order before this split to the order after it."""
         highs = self._highs_in_front(place)
         return torch.where(self.is_high, self.high_start + highs, place - highs)
 
     def stop(self, window: Window) -> Tensor:
-        """Return, for each document, the end of the range of documents that it forms pairs with.
+        """Return, for each document, where the range of documents that it forms pairs with ends.
 
-        The range is in the order of this pass; `window` has the bounds in the order of the scores.
+        The position is in the order after the split; `window` has the range in the order of the
+        scores.
         """
         first_high = self.high_start + self._highs_in_front(window.end)
         lows_left_out = window.begin - self.low_start - self._highs_in_front(window.begin)
@@ -239,9 +242,10 @@ Levels = AllLevels | AdjacentLevels
 
 @dataclass(frozen=True)
 class Ranges:
-    """The ranges of documents that each document forms pairs with, for several passes (a *run*).
+    """For each document, the ranges of positions of the documents that it forms pairs with.
 
-    The docstring of the module explains passes. One prefix sum over the run serves all its passes.
+    There is one range per hinge term and *pass*; the docstring of the module explains passes.
+    Several passes are joined to one array, so one prefix sum serves all of them.
     """
 
     levels: Levels
@@ -253,11 +257,15 @@ class Ranges:
     stops: list[Tensor]  # int32, one tensor per window: ends of the ranges by pass and document
 
     def prefix_sums(self, values: Tensor) -> Tensor:
-        """Return prefix sums of `values` over all passes of a run, up to a constant."""
+        """Return prefix sums of one value per document, in the order of the ranges."""
         return torch.cumsum(values.index_select(0, self.source), 0, dtype=values.dtype)
 
     def sums(self, prefix_sums: Tensor, window: int) -> Tensor:
-        """Return, for each document, the sum of `values` over the others in its pairs."""
+        """Return, for each document, the sum of values over the documents that it forms pairs with.
+
+        `prefix_sums` are the prefix sums of the values. Only pairs in the given window (of one
+        hinge term) count.
+        """
         shape = len(self.numbers) + 1, self.levels.leaves.leaf.numel()
         parts = torch.empty(shape, dtype=prefix_sums.dtype, device=prefix_sums.device)
         torch.index_select(prefix_sums, 0, self.stops[window], out=parts[:-1].view(-1))
@@ -266,9 +274,10 @@ class Ranges:
         return parts.sum(0)
 
     def sums_by_side(self, prefix_sums: Tensor, window: int) -> tuple[Tensor, Tensor]:
-        """Return two sums of `values` per document: over more relevant and over less relevant ones.
+        """Return two sums per document: over the preferred documents of its pairs, and the others.
 
-        Only documents with which it forms a pair with a positive hinge term count.
+        `prefix_sums` are the prefix sums of the values to add up. Only pairs in the given window
+        (of one hinge term) count.
         """
         n_passes = len(self.numbers)
         stopped = prefix_sums.index_select(0, self.stops[window]).view(n_passes, -1)
@@ -279,13 +288,13 @@ class Ranges:
         return above, parts.sum(0) - above
 
     def keep(self, windows: Sequence[int]) -> "Ranges":
-        """Return the same ranges for some of the hinge terms, which have one window each."""
+        """Return this object for some of the hinge terms only, given by their indices."""
         stops = [self.stops[window] for window in windows]
         return Ranges(self.levels, self.numbers, self.source, self.starts, stops)
 
 
 def gather(levels: Levels, passes: list[PassRanges], *, by_side: bool) -> list[Ranges]:
-    """Join the passes over documents into runs of up to PASSES_AT_ONCE passes; return the runs.
+    """Make the ranges for all passes, several passes in one object of up to PASSES_AT_ONCE passes.
 
     Set `by_side` if a document has one value for pairs that prefer it and another for other pairs.
     """

@@ -113,7 +113,10 @@ class TorchLoss(PairLoss):
         return self._pairs.evaluate(scores)
 
     def curved(self, state: State, u: Tensor) -> Tensor:
-        """Return the product of u and the Hessian of the loss in the scores, as a tensor."""
+        """Multiply a tensor u with one entry per document by the Hessian of the loss.
+
+        This is the Hessian of the loss with respect to the scores.
+        """
         there = cast(AtScores, state)
         if there.state is None:
             there.state = self.at(there.scores).state

@@ -369,7 +369,10 @@ class FusedKernel:
         return ScoreLoss(table[:, :3], columns[0], state, table_totals(table))
 
     def hess_vec(self, state: FusedState, u: Tensor) -> Tensor:
-        """Return Hu, with H the Hessian of the loss with respect to the scores."""
+        """Multiply a tensor u with one entry per document by the Hessian of the loss.
+
+        This is the Hessian of the loss with respect to the scores.
+        """
         image = torch.empty_like(u)
         self._launch(_product, [u], state.keys, self._curved, [state.curvature, image])
         return image

@@ -86,12 +86,18 @@ def _is_stuck(bounds: list[tuple[float, float]]) -> bool:
 
 
 def bmrm(objective: Objective, **options: Any) -> SolverResult:
-    """Minimize an objective with a hinge loss by the cutting-plane method BMRM."""
+    """Minimize an objective with a hinge loss by the cutting-plane method BMRM.
+
+    The parameters are as in :func:`~marginrank.solvers.hinge.smoothing.smoothing`.
+    """
     return _solve_bundle(objective, line_search=False, **options)
 
 
 def ocas(objective: Objective, **options: Any) -> SolverResult:
-    """Minimize an objective with a hinge loss by OCAS: cutting planes and exact line searches."""
+    """Minimize an objective with a hinge loss by OCAS: cutting planes and exact line searches.
+
+    The parameters are as in :func:`~marginrank.solvers.hinge.smoothing.smoothing`.
+    """
     return _solve_bundle(objective, line_search=True, **options)
 
 

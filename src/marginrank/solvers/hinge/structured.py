@@ -48,8 +48,8 @@ def structured_smoothing(
 ) -> SolverResult:
     """Minimize an objective with a hinge loss and a regularizer or linear constraints.
 
-    The parameters are as in :func:`~marginrank.solvers.hinge.smoothing.smoothing`, in addition to
-    `regularizer`.
+    `regularizer` is the regularizer or the constraints. The other parameters are as in
+    :func:`~marginrank.solvers.hinge.smoothing.smoothing`.
     """
     progress = Progress(objective, callback)
     widths: _StructuredWidths[Any]

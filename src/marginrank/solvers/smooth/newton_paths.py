@@ -207,7 +207,8 @@ class _Walker:
     def is_undecided(self, direction: PathDirection) -> bool:
         """Return True if a proof of convergence was attempted but took too many Hessian products.
 
-        `direction` is the Newton direction of the attempt. Also counts a poor round then.
+        `direction` is the Newton direction of the attempt. If so, this also counts as a poor round,
+        after which the Hessian is computed again.
         """
         is_undecided = self.is_proving and direction.bound > PROOF_TOL * self._allowed
         self._count_poor(is_undecided)
@@ -281,7 +282,8 @@ class _Walker:
     def check(self) -> Iterator[PathSolution]:
         """Yield solutions for the current and next ridges as long as the current w is within `tol`.
 
-        If only an estimate says that it is, the next Newton direction must prove it.
+        If an estimate says that it is, but a check does not confirm that, the next Newton direction
+        must prove it.
         """
         while not self.is_done:
             if is_certified(self.point, self._tol):

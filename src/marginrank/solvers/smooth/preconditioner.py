@@ -343,7 +343,7 @@ def _factor_cost(objective: Objective, order: int) -> float:
 
 
 def allows_rough(objective: Objective) -> bool:
-    """Return True if the numbers of features and documents suit a Hessian in single precision."""
+    """Return True if a single-precision Hessian can be worth its cost for data of this size."""
     n = objective.n_features
     is_wide = FEW_FEATURES < n <= ROUGH_FEATURES and objective.feature_variances is None
     is_tall = objective.n_active_documents >= ROUGH_DOCUMENTS * n

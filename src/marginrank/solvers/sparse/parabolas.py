@@ -1,15 +1,14 @@
-"""A lower bound on the minimum of a sparse problem with squared hinge, by parabolas per group.
+"""A lower bound on the minimum of a squared hinge loss plus a regularizer, by parabolas.
 
-The bound of `objective/composite.py`, which defines f* and α, takes one multiple τ of the
-derivative of the loss. Here each group g of queries, with loss L_g, has its own multiple τ_g ≥ 0.
-For the squared hinge, f_g*(τα) = −τ a_g + τ² L_g with a_g = 2 L_g(w) − ⟨w, ∇L_g(w)⟩, and the best
-of these bounds is
+Each group g of queries, with loss L_g, is bounded below by a parabola that touches its loss at the
+current w. With regularizer Ω, any w and F* the minimum of Σ_g L_g + Ω,
 
-    F* ≥ min_u Ω(u) + Σ_g max(0, a_g + ⟨∇L_g(w), u⟩)² / (4 L_g(w)):
+    F* ≥ min_u Ω(u) + Σ_g max(0, a_g + ⟨∇L_g(w), u⟩)² / (4 L_g(w)),   a_g = 2 L_g(w) − ⟨w, ∇L_g(w)⟩.
 
-each term of the sum is a parabola that is below the loss of its group and touches it at w. With
-more groups than features,
-F(w) − bound falls with the square of the gradient's error, as F(w) − F* itself does.
+This follows from the dual bound in `objective/composite.py`, which takes one multiple τ of the
+derivative of the loss, if each group has its own multiple τ_g ≥ 0, because f_g*(τα) = −τ a_g + τ²
+L_g for the squared hinge. With more groups than features, F(w) − bound falls with the square of the
+gradient's error, as F(w) − F* itself does.
 """
 
 import numpy as np
@@ -46,8 +45,8 @@ def tighten(point: L1Point) -> None:
 def parabola_bound(w: Floats, grouped: GroupedLoss, regularizer: L1Regularizer) -> float:
     """Return a lower bound on the minimum of a squared hinge loss plus a regularizer.
 
-    It has one dual multiple per group of queries; the docstring of the module derives it. `grouped`
-    has the loss and the gradient of each group at the current w.
+    The bound adds up one parabola per group of queries; the docstring of the module derives it.
+    `grouped` has the loss and the gradient of each group at the current w.
     """
     # The parabolas are minimized like a model of the loss. Whatever u results, its multiples make a
     # valid bound once they are scaled to be feasible.

@@ -113,7 +113,7 @@ class ProximalNewton:
     ) -> SolverResult:
         """Minimize the loss plus a regularizer, starting at `start_at`.
 
-        If `start_at` is None, start at the solution on a sample.
+        If `start_at` is None, start at the solution on a sample or for larger penalties.
         """
         progress = Progress(self._objective, self._callback)
         composite = Composite(self._objective, regularizer)
