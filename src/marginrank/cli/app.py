@@ -135,7 +135,7 @@ class CompatCommand(Command):
     """The command ``compat``, which accepts the flags of another program (such as SVM^rank)."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse only the name of the other program; pass its flags on unchanged."""
+        """Pass all flags on to the other program, such as SVM^rank, instead of parsing them."""
         ours = not args or args[0] == "--help"
         return super().parse_args(ctx, args if ours else ["--", *args])
 
@@ -172,7 +172,7 @@ def command(name: str) -> Command:
 
 
 class Commands(TyperGroup):
-    """The typer group of all commands; only the command that is called is built, to save time."""
+    """The typer group of all commands; only the called command is built, to start faster."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
         name, _, rest = super().resolve_command(ctx, args)

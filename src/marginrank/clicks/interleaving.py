@@ -14,7 +14,7 @@ FIRST, SECOND = 0, 1
 
 
 class Interleaved(NamedTuple):
-    """A list made from two rankings; `team` is the ranking (0 or 1) that contributed a document."""
+    """A list combined from two rankings; `team` has the ranking (0 or 1) each document is from."""
 
     documents: list[Any]
     team: list[int]

@@ -1,4 +1,4 @@
-"""Reading of click logs, tables or JSON, which may be larger than memory."""
+"""Reading of click logs (tables or JSON), which may be larger than memory."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def load_clicks(
 
 
 def as_log(sessions: Sequence[LoggedSession]) -> ClickLog:
-    """Convert sessions to a ClickLog, and drop sessions without documents."""
+    """Convert a list of sessions to a ClickLog; drop sessions without documents."""
     sizes = [len(one.shown) for one in sessions if one.shown]
     shown = [document for one in sessions for document in one.shown]
     query, document = (np.empty(len(shown), dtype=object) for _ in range(2))

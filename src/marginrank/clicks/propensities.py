@@ -31,9 +31,9 @@ class Propensities(NamedTuple):
     standard_error: Floats
 
     def of(self, position: Any) -> Floats:
-        """Return the examination probability of each of some positions.
+        """Return the probability that each position in `position` is examined.
 
-        Positions below the last estimated one get its value.
+        Positions after the last one that was estimated get its value.
         """
         at = np.minimum(np.asarray(position, dtype=np.int64), self.propensity.size) - 1
         found: Floats = np.minimum(self.propensity[at], 1.0)
@@ -55,7 +55,7 @@ def estimate_propensities(
         the ratios; "all_pairs" is the maximum likelihood of all pairs of positions, which uses the
         most data.
     n_positions : int, default=10
-        Number of positions to estimate; documents at lower positions are ignored.
+        Number of positions to estimate; documents at later positions are ignored.
 
     Returns
     -------

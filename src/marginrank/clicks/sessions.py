@@ -65,7 +65,7 @@ class LoggedSession(NamedTuple):
     shown: list[ShownDocument]
 
     def without(self, rows: Iterable[int]) -> LoggedSession:
-        """Return the session without the documents with these indices."""
+        """Return the session without some of its documents, given by their indices."""
         left_out = set(rows)
         return LoggedSession(
             self.query, [one for row, one in enumerate(self.shown) if row not in left_out]

@@ -51,7 +51,10 @@ class TableLog:
     def entries(
         self, path: str, ending: str, bad: BadRows, progress: Progress | None
     ) -> Iterator[Entry]:
-        """Parse a table; yield (session id, [place, query, document, position, click]) per row."""
+        """Parse a table; yield (session id, [place, query, document, position, click]) per row.
+
+        `place` is the file and line, for messages.
+        """
         if ending == ".parquet":
             rows = self._parquet_rows(path)
         else:

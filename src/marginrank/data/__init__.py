@@ -1,4 +1,4 @@
-"""Ranking data: validation of X and y, grouping by query, stores on disk, synthetic data."""
+"""Ranking data: validation of X and y, grouping by query, storage on disk, synthetic data."""
 
 from marginrank.data.queries import Queries
 from marginrank.data.ranking_data import RankingData

@@ -1,4 +1,4 @@
-"""Conversion of categorical columns of pandas frames to numbers."""
+"""Conversion of the categorical columns of a pandas DataFrame to numbers."""
 
 from collections.abc import Mapping, Sequence
 from numbers import Real

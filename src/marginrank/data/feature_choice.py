@@ -25,10 +25,11 @@ def chosen_columns(
 
 
 def check_listed_features(parameter: str, chosen: Any) -> list[Feature]:
-    """Convert a parameter that selects features to a list of names and numbers, or of booleans.
+    """Convert a selection of features to a list of names and column numbers, or of booleans.
 
-    Raise ParameterError for any other value. Text such as "bm25,age" is split at commas. None and
-    "from_dtype" become an empty list.
+    `chosen` is the value of a parameter such as `categorical_features`. Text such as "bm25,age" is
+    split at commas. None and "from_dtype" become an empty list. Raise ParameterError if the value
+    does not select features.
     """
     if chosen is None or (isinstance(chosen, str) and chosen == FROM_DTYPE):
         return []
@@ -90,7 +91,7 @@ def column_of(
 
 
 def directions(chosen: Any) -> dict[Feature, int]:
-    """Convert `monotonic_cst` to a dict from feature name or column number to 1 or −1.
+    """Convert `monotonic_cst` to {feature name or column number: 1 (increasing) or −1}.
 
     `chosen` is the value of the parameter: a mapping, an array with one sign per feature, or text
     such as "bm25:+1,age:-1". Features with sign 0 are omitted.
@@ -129,7 +130,7 @@ def _pairs(chosen: Any) -> list[tuple[Any, Any]]:
 def signs_of(
     chosen: Any, names: Sequence[str] | None, n_features: int, categorical: Collection[int] = ()
 ) -> dict[int, int]:
-    """Convert `monotonic_cst` to a dict from column number to 1 (increasing) or −1 (decreasing)."""
+    """Convert `monotonic_cst` to {column number: 1 (increasing) or −1 (decreasing)}."""
     if not (chosen is None or isinstance(chosen, str | Mapping)):
         _check_length(MONOTONIC, chosen, len(chosen), n_features)
     signs: dict[int, int] = {}

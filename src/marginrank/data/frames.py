@@ -50,7 +50,7 @@ class Table:
         return str(self.columns[at].dtype)
 
     def block(self, first: int, last: int) -> NDArray[Any] | None:
-        """Return columns `first` to `last` - 1 as a view with contiguous rows, or None.
+        """Return columns `first` to `last` - 1 as an array without a copy, or None.
 
         None means that the frame does not store these columns as one C-contiguous array.
         """

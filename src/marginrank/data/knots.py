@@ -65,7 +65,7 @@ class Knots:
         return [(k, self.of(k)) for k in np.flatnonzero(self.categorical).tolist()]
 
     def scores(self, X: Any, values: Floats, threads: int) -> Floats:
-        """Return the score of each row of X: the sum of the curves of its features.
+        """Return the score of each row of X by an additive model: the sum of the curves' values.
 
         `values` are the values of the curves at the knots. Curves are extrapolated linearly, and
         an unknown category counts as missing. X must be validated already, except that infinity

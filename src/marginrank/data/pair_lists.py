@@ -1,4 +1,4 @@
-"""Explicit lists of preference pairs."""
+"""Explicit lists of preference pairs: which document is preferred to which other one."""
 
 from dataclasses import dataclass
 from numbers import Real

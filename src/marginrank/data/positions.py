@@ -28,9 +28,9 @@ class PositionCodes(NamedTuple):
         return self.n_positions * (1 if self.contexts is None else self.contexts.size)
 
     def effects(self, values: Floats) -> Floats:
-        """Reshape one effect per cell to (n_contexts, n_positions), or a vector without contexts.
+        """Arrange estimated effects of positions in a table with one row per context.
 
-        Effects of cells without documents become NaN.
+        Without contexts, return a vector. Effects of positions without documents become NaN.
         """
         is_empty = np.bincount(self.codes, minlength=self.width) == 0
         table = np.where(is_empty, np.nan, values)

@@ -22,15 +22,16 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 def exact_sum(counts: Integers) -> int:
-    """Return the exact sum of non-negative int64 as a Python int, which cannot overflow."""
+    """Return the sum of an array of non-negative int64 as a Python int, so it cannot overflow."""
     low = int(np.sum(counts & 0xFFFFFFFF, dtype=np.int64))
     return (int(np.sum(counts >> 32, dtype=np.int64)) << 32) + low
 
 
 def bounded_ranges(offsets: Integers, most: int) -> Iterator[tuple[int, int]]:
-    """Yield consecutive ranges (first, last) with offsets[last] - offsets[first] ≤ `most`.
+    """Divide groups into consecutive ranges (first, last) with at most `most` entries each.
 
-    A single entry that exceeds `most` gets a range of its own.
+    Group k has ``offsets[k + 1] - offsets[k]`` entries. A range has the groups `first` to `last` -
+    1, or is a single larger group.
     """
     first, n = 0, offsets.size - 1
     while first < n:
@@ -86,7 +87,7 @@ class Documents(AlignedWhenUnpickled):
         return result
 
     def keep(self, documents: Integers, query_of_document: Integers) -> "Documents":
-        """Return the subset of the given documents (ascending), without queries that lost all."""
+        """Return only the given documents (ascending indices); queries without documents vanish."""
         sizes = np.diff(
             np.flatnonzero(np.diff(query_of_document, prepend=-1)), append=len(documents)
         )
@@ -114,7 +115,10 @@ class Queries(Documents):
         return cls(offsets, rows, *_core.rank_labels(labels, offsets, threads))
 
     def between(self, first: int, last: int, first_row: int = 0) -> "Queries":
-        """Return the queries `first` to `last` - 1; `first_row` is subtracted from row numbers."""
+        """Return the subset of the queries `first` to `last` - 1.
+
+        Their rows are numbered from 0 if the first of them is `first_row`.
+        """
         begin, end = self.offsets[first], self.offsets[last]
         documents, queries = slice(begin, end), slice(first, last)
         return Queries(
@@ -255,7 +259,7 @@ def _from_list(ids: Sequence[Any]) -> NDArray[Any]:
 
 
 def numbered(ids: Iterable[Any], number_of: dict[Any, int]) -> Integers:
-    """Return an integer code for each query id, from the dict `number_of`; new ids are added."""
+    """Return the number of each query id in the dict `number_of`; add new ids to the dict."""
     try:
         return np.array([number_of.setdefault(i, len(number_of)) for i in ids], dtype=np.int64)
     except TypeError as error:

@@ -440,7 +440,7 @@ def as_ranking_data(
 def check_beside_data(what: str = "a RankingData", **given: Any) -> None:
     """Raise ValueError if labels, query ids or weights are given in addition to a RankingData.
 
-    `what` names the data set that contains them already, for the message.
+    `what` is the name of the data set in the message.
     """
     for name, value in given.items():
         if value is not None:

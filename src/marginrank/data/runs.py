@@ -209,7 +209,7 @@ class _Entries(NamedTuple):
         return self._replace(key=self.key[kept], value=self.value[kept])
 
     def at(self, keys: Integers) -> Floats:
-        """Return the value for each of some sorted keys; -inf for keys that are absent."""
+        """Return the score or label for each of some sorted keys; -inf for keys that are absent."""
         values = np.full(keys.size, -np.inf)
         row = np.searchsorted(keys, self.key)
         found = np.append(keys, -1)[row] == self.key

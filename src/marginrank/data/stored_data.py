@@ -1,4 +1,4 @@
-"""Data sets whose X stays on disk in a store, and the subsets of consecutive queries of them."""
+"""Data sets whose X stays on disk, in a store, and is read in chunks of consecutive queries."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -20,7 +20,7 @@ def open_stored(folder: Path, *, verify: bool = True) -> RankingData:
 
 
 def left_on_disk(data: RankingData) -> RankingData:
-    """Return a RankingData that was opened from a store, with X on disk instead of in memory."""
+    """Return the same data set with X on disk instead of in memory; it must come from a store."""
     return RankingData._from_parts(data._parts()._replace(X=data.stored))
 
 
@@ -51,10 +51,10 @@ def between(data: RankingData, first: int, last: int, X: Any) -> RankingData:
 
 
 def open_if_it_fits(folder: Path) -> RankingData:
-    """Open a store as a RankingData; X stays on disk if it is packed and larger than free memory.
+    """Open a store as a RankingData; a compressed X larger than free memory stays on disk.
 
-    An X that is not packed is mapped into memory, whatever its size. A packed X stays on disk only
-    if its rows are in the order of the queries.
+    An X that is not compressed (packed) is mapped into memory, whatever its size. A compressed X
+    stays on disk only if its rows are in the order of the queries.
     """
     found = open_store(folder, verify=False, map_features=False)
     stored = found.stored

@@ -165,7 +165,7 @@ def _column_of(at: int, shape: tuple[int, ...], columns: Any) -> str:
 
 
 def is_missing(value: Any) -> bool:
-    """Return True for None, NaN, NaT and other values that do not equal themselves."""
+    """Return True if a value is missing: None, NaN, NaT, pandas.NA, …."""
     try:
         return value is None or bool(value != value)
     except TypeError:  # pandas.NA has no truth value
@@ -398,7 +398,7 @@ def check_float_dtype(dtype: DTypeLike) -> np.dtype[Any]:
 
 
 def check_label_width(labels: NDArray[Any], path: str) -> None:
-    """Raise ValueError if labels exceed 64 bits."""
+    """Raise ValueError if labels are integers of more than 64 bits, which files cannot hold."""
     if labels.dtype.kind == "O":
         raise ValueError(f"{path}: labels do not fit into 64 bits; write their ranks instead.")
 

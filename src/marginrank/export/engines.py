@@ -1,8 +1,8 @@
-"""Functions that score documents with exported models, to verify the exports; one per target.
+"""Functions that score documents with exported models, to verify exports; one per target.
 
-Most run the *engine*, the program that the export is for. For a search engine that cannot run in
-this process, the function is a *reference*: it parses the exported files and follows the engine's
-documented arithmetic.
+A *target* is the system that a model is exported to. Most functions run its *engine*, the program
+that reads the exported files. For search engines that cannot easily be run, the function is a
+*reference*: it parses the files itself and follows the engine's documented arithmetic.
 """
 
 import ctypes
@@ -85,7 +85,7 @@ class EngineDocuments:
         return np.where(np.isnan(values), 0.0, values)
 
     def filled(self) -> Floats:
-        """Return X with 0 for missing values."""
+        """Return the features with 0 for missing values."""
         return np.where(np.isnan(self.X), 0.0, self.X)
 
 

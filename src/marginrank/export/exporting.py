@@ -108,7 +108,7 @@ def export_files(
 
 
 def check_taken(model: Model, to: str) -> str:
-    """Return the kind of a model, such as "linear"; raise ValueError if the target lacks it."""
+    """Return the kind of a model, such as "linear"; raise ValueError if `to` cannot run it."""
     kind = next(name for name, cls in KINDS.items() if isinstance(model, cls))
     if kind in find_target(to)[0].takes:
         return kind
@@ -118,7 +118,7 @@ def check_taken(model: Model, to: str) -> str:
 
 
 def counts_in(model: Model) -> dict[str, int]:
-    """Count the nonzero terms of a model by kind, as in {"weights": 12} or {"curves": 5, …}."""
+    """Count the nonzero parts of a model, as in {"weights": 12} for a linear model."""
     return sum_over(model, names_of(model, None)).counts
 
 

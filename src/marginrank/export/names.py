@@ -25,7 +25,7 @@ Names = Sequence[str] | Mapping[str, str]
 
 
 def names_of(model: LinearModel | AdditiveModel | KernelModel, names: Names | None) -> list[str]:
-    """Return the feature names for an export of a model; a feature without a name is called f1, ….
+    """Return the feature names for an export of a model; by default, they are called f1, f2, ….
 
     `names` is a list of all names, or a dict from some names of the model to new names.
     """
@@ -70,7 +70,7 @@ def check_distinct(
 ) -> None:
     """Raise ParameterError if two feature names have the same `key`, such as their lower case.
 
-    `system` is the target, which cannot distinguish such names.
+    `system` is the system to export to, which cannot distinguish such names.
     """
     seen: dict[str, str] = {}
     for name in names:
@@ -103,7 +103,7 @@ def check_no_reordering(names: Iterable[str]) -> None:
 
 
 def check_longest(names: Iterable[str], n_bytes: int, system: str) -> None:
-    """Raise ParameterError if a feature name is longer than `n_bytes`, the limit of `system`."""
+    """Raise ParameterError if a feature name is longer than a system (`system`) supports."""
     for name in names:
         if len(name.encode()) > n_bytes:
             raise _unfit(name, f"names in {system} have at most {n_bytes} bytes")
@@ -149,7 +149,7 @@ def identifiers(names: Sequence[str]) -> list[str]:
 def unused(name: str, folded: Collection[str]) -> str:
     """Return `name`, with a number appended if it is in use already, ignoring case.
 
-    `folded` are the names in use, case-folded.
+    `folded` has the names in use, in lower case (case-folded).
     """
     candidate, number = name, 1
     while candidate.casefold() in folded:
@@ -169,7 +169,7 @@ def xml_quoted(text: str) -> str:
 
 
 def javascript_quoted(text: str) -> str:
-    """Return a JavaScript string literal in ASCII, safe inside an HTML script element."""
+    """Return a text as a JavaScript string literal in ASCII, safe inside an HTML script element."""
     return json.dumps(text).replace("<", "\\u003c")
 
 
@@ -179,13 +179,13 @@ def lucene_quoted(text: str) -> str:
 
 
 def c_quoted(text: str) -> str:
-    """Return a C string literal with the text in UTF-8."""
+    """Return a text as a C string literal in UTF-8."""
     # Question marks are escaped, because trigraphs begin with them.
     return '"' + "".join(_escaped(byte, '"\\?') for byte in text.encode()) + '"'
 
 
 def java_quoted(text: str) -> str:
-    """Return a Java string literal in ASCII."""
+    """Return a text as a Java string literal in ASCII."""
     # Java decodes \u before it reads strings, so an escaped line break would end the line. Hence
     # octal codes for control characters, and \u only outside ASCII.
     units = struct.iter_unpack(">H", text.encode("utf-16-be"))

@@ -40,12 +40,12 @@ class Sum(Generic[Entry]):
 
     @property
     def counts(self) -> dict[str, int]:
-        """Number of nonzero terms of each kind, such as {"weights": 12}."""
+        """Number of nonzero parts of the model, such as {"weights": 12} for a linear model."""
         raise NotImplementedError
 
     @property
     def places(self) -> tuple[int, ...]:
-        """Column numbers of the features that the terms use, ascending."""
+        """Column numbers of the features that the model uses, ascending."""
         return tuple(range(len(self.features)))
 
     @property
@@ -74,9 +74,9 @@ class WeightedSum(Sum[Term]):
         return tuple(term.place for term in self.terms)
 
     def listed(self) -> tuple[Term, ...]:
-        """Return the terms, or one term of weight 0 if there are none.
+        """Return the features with their weights or, if there are none, one of weight 0.
 
-        Some targets require at least one term.
+        Some systems that a model is exported to require at least one feature.
         """
         return self.terms or (Term(0, self.features[0], 0.0),)
 
@@ -89,7 +89,7 @@ class WeightedSum(Sum[Term]):
 
 @dataclass(frozen=True)
 class CurveAxis:
-    """A feature and the knots at which a curve or a grid is given (categories if categorical)."""
+    """A feature with the knots of its curve; if it is categorical, they are the categories."""
 
     place: int  # column number of the feature
     name: str
@@ -130,17 +130,26 @@ class GridTerm:
 
     @property
     def columns(self) -> list[Curve]:
-        """The columns of the grid as curves of the first feature, one per node of the second."""
+        """The interaction as curves of the first feature: one for each knot of the second.
+
+        The first curve is for missing values of the second feature.
+        """
         return _curves_on(self.axes[0], self.at_nodes.T)
 
     @property
     def rows(self) -> list[Curve]:
-        """The rows of the grid as curves of the second feature, one per node of the first."""
+        """The interaction as curves of the second feature: one for each knot of the first.
+
+        The first curve is for missing values of the first feature.
+        """
         return _curves_on(self.axes[1], self.at_nodes)
 
     @property
     def hats(self) -> list[Curve]:
-        """Hat functions of the first feature: one curve per node, 1 there and 0 at other nodes."""
+        """Hat functions of the first feature: curve k is 1 at knot k and 0 at all other knots.
+
+        The first curve is 1 for missing values.
+        """
         return _curves_on(self.axes[0], np.eye(self.axes[0].knots.size + 1))
 
 
@@ -152,11 +161,12 @@ def _curves_on(axis: CurveAxis, rows: Floats) -> list[Curve]:
 class CurveSum(Sum[CurveTerm]):
     """An additive model for export: offset + Σ curve(feature) + Σ grid(feature, other feature).
 
-    Curves and grids have values for missing features. Targets use the operations of `predict` in
-    the same order: if x is between `knot` and `next_knot`, and a curve has the values `left` and
-    `right` there, its value is ``left + (x - knot) / (next_knot - knot) * (right - left)``. A grid
-    is interpolated along the second feature in the two rows around the first, then between these
-    rows. Beyond the outer knots, a grid is constant and a curve continues as a straight line.
+    A grid is a function of two features, an interaction. Curves and grids have values for missing
+    features. Exported code must use the operations of `predict` in the same order. If x is between
+    `knot` and `next_knot`, and a curve has the values `left` and `right` there, its value is
+    ``left + (x - knot) / (next_knot - knot) * (right - left)``. A grid is interpolated along the
+    second feature in the two rows around the first, then between these rows. Beyond the outer
+    knots, a grid is constant and a curve continues as a straight line.
     """
 
     grids: tuple[GridTerm, ...] = ()
@@ -171,18 +181,18 @@ class CurveSum(Sum[CurveTerm]):
         return tuple(sorted({axis.place for term in terms for axis in term.axes}))
 
     def listed(self) -> tuple[CurveTerm, ...]:
-        """Return the curves, or one zero curve if there are none.
+        """Return the curves or, if there are none, one curve that is 0 everywhere.
 
-        Some languages have no empty arrays.
+        Some languages that a model is exported to have no empty arrays.
         """
         return self.terms or (CurveTerm(0, self.features[0], NOTHING),)
 
     def flat(self) -> dict[str, list[str]]:
-        """Return all curves and grids as flat arrays of numbers: a dict from array name to entries.
+        """Return all curves and grids as flat arrays for exported code: {array name: entries}.
 
-        An axis is a feature with its knots: one for each curve, then two for each grid. Axis k has
-        the knots from starts[k] up to, not including, starts[k + 1]. `values` has the values at the
-        nodes of all curves, then of all grids, row by row.
+        An axis is a feature with its knots; a curve has one axis, a grid has two. Axis k has the
+        knots ``knots[starts[k]:starts[k + 1]]``. `values` has the values of all curves at their
+        nodes (missing values, then knots), then the values of all grids, row by row.
         """
         terms: list[CurveTerm | GridTerm] = [*self.listed(), *self.grids]
         axes = [axis for term in terms for axis in term.axes]
@@ -226,7 +236,7 @@ class KernelSum(Sum[Landmark]):
     def listed(self) -> tuple[Landmark, ...]:
         """Return the landmarks, or one landmark of weight 0 if there are none.
 
-        Some targets do not support empty matrices.
+        Some systems that a model is exported to do not support empty matrices.
         """
         return self.terms or (Landmark(0.0, np.zeros(len(self.features))),)
 
@@ -234,8 +244,8 @@ class KernelSum(Sum[Landmark]):
 def term_list(term: CurveTerm | GridTerm) -> str:
     """Return a curve or a grid as a list in the syntax of Python and JavaScript.
 
-    The list has, for each feature, [column number, 1 if categorical, knots], then the values at the
-    nodes.
+    The list has, for each feature, [column number, 1 if categorical, knots], then the values for
+    missing features and at the knots.
     """
     axes = [[axis.place, int(axis.categorical), axis.knots.tolist()] for axis in term.axes]
     return repr([*axes, term.at_nodes.tolist()])
@@ -248,7 +258,7 @@ def sum_over(
     offset: float = 0.0,
     dialect: str | None = None,
 ) -> Sum[Any]:
-    """Convert a model to a Sum of its nonzero terms, the form that export targets write."""
+    """Convert a model to a sum of its nonzero terms, the form in which it is exported."""
     names = tuple(features)
     if isinstance(model, AdditiveModel):
         curves = tuple(

@@ -31,9 +31,9 @@ def scientific(value: float) -> str:
 
 
 def sum_of(terms: Sequence[str], empty: str, indent: str = "  ") -> str:
-    """Join terms with "+" in nested parentheses of at most 16 terms; `empty` if there are none.
+    """Join terms with "+" to a sum with nested parentheses; `empty` if there are no terms.
 
-    Parsers of some systems fail on long sums without parentheses.
+    A parenthesis has at most 16 terms, because parsers of some systems fail on longer sums.
     """
     if not terms:
         return empty
@@ -49,5 +49,5 @@ def entry_lines(entries: Iterable[str], indent: str = "    ") -> str:
 
 
 def json_file(content: Any) -> bytes:
-    """Return an object as a JSON file in ASCII; floats keep all digits and are not integers."""
+    """Return an object as a JSON file in ASCII; floats are written exactly, never as integers."""
     return (json.dumps(content, indent=1, allow_nan=False) + "\n").encode("ascii")

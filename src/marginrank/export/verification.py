@@ -55,9 +55,9 @@ class Verification:
 def run_export(
     model: Model, to: str, files: Files, X: ArrayLike, names: Names | None = None
 ) -> EngineRun:
-    """Score documents with an exported model, in the system that the export is for.
+    """Score documents with the files of an exported model, in the system that they are for.
 
-    If that system cannot run in this process, a reimplementation of its arithmetic is used.
+    If that system cannot easily be run, a reimplementation of its arithmetic is used.
 
     Parameters
     ----------

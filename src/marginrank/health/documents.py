@@ -80,7 +80,7 @@ def columns(X: Any, used: Integers) -> Any:
 
 
 def differences(X: Any, origin: Any) -> Any:
-    """Return X − origin, and 0 for missing values.
+    """Return X − origin, with 0 where X is missing.
 
     Differences are clipped to ±1e150, so that their squares do not overflow.
     """

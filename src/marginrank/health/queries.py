@@ -18,7 +18,7 @@ LEAST_PRODUCT = 10  # least product of ids that divide sizes of queries: a small
 def check_queries(data: RankingData, place: str) -> list[Finding]:
     """Return findings about the labels and queries of a data set.
 
-    `place` is its name in messages: "train" or "test".
+    `place` is the name of the data set in messages: "train" or "test".
     """
     return [*_check_labels(data, place), *_check_ids(data, place)]
 

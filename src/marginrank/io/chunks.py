@@ -104,10 +104,10 @@ def parsed_blocks(
     threads: int,
     progress: Progress | None = None,
 ) -> Iterator[Parsed]:
-    """Parse LETOR text in blocks; yield ``take(parser)`` for each block.
+    """Parse LETOR text in blocks of documents; yield the result of `take` for each block.
 
-    `begin` creates a parser of the C++ core, and `take` converts the documents that it has parsed.
-    A block has at least `block_documents` documents and ends anywhere, even within a query.
+    `begin` creates a parser (of the C++ core), and `take` converts the documents that it has
+    parsed. A block has at least `block_documents` documents and may end within a query.
     """
     reader, n_blocks = begin(), 0
     has_qid: bool | None = None  # whether lines of earlier blocks have a qid
@@ -183,7 +183,7 @@ def _whole_queries(
 
 
 def query_starts(qid: NDArray[Any]) -> Integers:
-    """Return the indices of the rows at which a new query begins."""
+    """Return the indices of the rows at which a new query begins, given the query of each row."""
     return np.flatnonzero(np.concatenate([[True], qid[1:] != qid[:-1]])[: qid.size])
 
 

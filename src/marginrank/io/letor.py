@@ -200,7 +200,7 @@ def feed(
     threads: int,
     lines_before: int = 0,
 ) -> None:
-    """Parse text[first:last], which has whole lines; raise ParameterError for a malformed line."""
+    """Parse the LETOR text in text[first:last]; raise ParameterError for a malformed line."""
     fault = reader.feed(text, first, last, threads)
     if fault is not None:
         line, column, what = fault
@@ -230,7 +230,7 @@ def assemble(
     group: ArrayLike | Path | None,
     threads: int,
 ) -> LetorText:
-    """Return all documents that `reader`, a parser of the C++ core, has parsed as a LetorText."""
+    """Collect all documents that a parser of LETOR text (`reader`) has parsed, as a LetorText."""
     check_documents(reader, name, group is not None)
     labels, lengths, ids, texts = reader.documents()
     n_rows, n_columns, n_entries, has_qid = reader.shape()
@@ -272,7 +272,7 @@ def _features(
 
 
 def sparse_features(reader: _core.LetorReader) -> Any:
-    """Return the features that `reader`, a parser of the C++ core, has parsed as a CSR matrix."""
+    """Return the features that a parser of LETOR text (`reader`) has parsed, as a CSR matrix."""
     n_rows, n_columns, *_ = reader.shape()
     values, columns, indptr = reader.csr()
     used = int(indptr[-1])
@@ -315,7 +315,7 @@ def ids_of_text(texts: list[str]) -> NDArray[Any]:
 def read_all_sizes(path: Path, name: str, n_documents: int) -> Integers:
     """Read the sizes of queries from a file with one size per line.
 
-    Raise ValueError if their sum is not `n_documents`. `name` is the text with the documents.
+    Raise ValueError if their sum is not `n_documents`, the number of documents in the file `name`.
     """
     sizes = []
     with open(path, encoding="utf-8", errors="backslashreplace") as file:

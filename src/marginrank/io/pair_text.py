@@ -23,7 +23,7 @@ SPACES = bytes.maketrans(b",\t\r\n", b"    ")
 
 
 def load_pairs(source: Source) -> PairList:
-    r"""Read preference pairs: two row numbers and perhaps a weight and a margin per line.
+    r"""Read preference pairs from text: two row numbers per line, perhaps with weight and margin.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def load_pairs(source: Source) -> PairList:
     Returns
     -------
     PairList
-        With ``pairs``, ``weight`` and ``margin``, for the argument `pairs` of
+        The pairs, with the attributes `pairs`, `weight` and `margin`. Pass it as `pairs` to
         :meth:`marginrank.RankSVM.fit`.
 
     Raises

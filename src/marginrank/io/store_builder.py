@@ -1,4 +1,4 @@
-"""Conversion of text or tables larger than memory to a store, in blocks of documents."""
+"""Conversion of text or tables to a store (binary folder), in blocks that fit in memory."""
 
 import errno
 import os
@@ -75,7 +75,7 @@ class DocumentBlock(NamedTuple):
 
 
 class StoreSummary(NamedTuple):
-    """Facts about a store that :func:`build_store` has written."""
+    """Result of :func:`build_store`: facts about the store that it has written."""
 
     dtype: np.dtype[Any]  # type of the features in memory
     moved: bool  # whether documents were reordered to make queries contiguous
@@ -182,7 +182,7 @@ def build_store(
 
 
 class SpilledArrays:
-    """Arrays that are too large for memory: appended to temporary files, then memory-mapped."""
+    """Arrays too large for memory: entries are appended to temporary files, then memory-mapped."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -209,7 +209,7 @@ class SpilledArrays:
         self._files[name].write(np.ascontiguousarray(entries).reshape(-1).view(np.uint8).data)
 
     def append_lengths(self, name: str, lengths: Integers) -> None:
-        """Append rows of the given lengths to an array of row offsets (like `indptr` of CSR)."""
+        """Extend an array of row offsets, like the `indptr` of CSR, by rows of these lengths."""
         if name not in self._files:
             self.append(name, np.zeros(1, dtype=np.int64))
         ends = self._ends.get(name, 0) + np.cumsum(lengths, dtype=np.int64)

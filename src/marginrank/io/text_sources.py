@@ -49,7 +49,7 @@ def source_name(source: Source) -> str:
 
 
 def numbered_lines(source: Source, progress: Progress | None) -> Iterator[tuple[int, bytes]]:
-    """Yield (number from 1, line without its end) for the lines of a text source.
+    """Yield (line number from 1, line without line end) for the lines of a text source.
 
     Raise ValueError for a line longer than two chunks (32 MiB), so that memory is bounded.
     """
@@ -157,7 +157,8 @@ def decompressed(path: str, file: IO[bytes]) -> Any:
 def compressed(path: str, file: IO[bytes]) -> Any:
     """Return a context manager for a stream that compresses to `file`.
 
-    The format follows from the ending of `path`: .gz, .bz2, .xz or .zst; else there is none.
+    The format follows from the ending of `path`: .gz, .bz2, .xz or .zst. For other endings, the
+    stream is `file` itself.
     """
     ending = _ending(path)
     if ending == ".zst":

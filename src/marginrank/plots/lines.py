@@ -163,7 +163,7 @@ def plot_search(result: "SearchResult", *, ax: Any = None) -> Any:
 
 
 def plot_learning_curve(curve: "LearningCurve", *, ax: Any = None) -> Any:
-    """Draw validation and training scores against the number of training queries.
+    """Draw a learning curve: validation and training scores against the number of queries.
 
     The bands are one standard error to both sides.
 
@@ -207,7 +207,7 @@ def plot_learning_curve(curve: "LearningCurve", *, ax: Any = None) -> Any:
 def plot_position_effect(model: Any, *, ax: Any = None) -> Any:
     """Draw the position bias of a model that was fitted to clicks: one effect per position.
 
-    Effects are relative to the first position. They are added to scores in a fit, not in `predict`.
+    Effects are relative to the first position. `fit` adds them to scores; `predict` does not.
 
     Parameters
     ----------

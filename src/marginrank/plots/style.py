@@ -49,7 +49,7 @@ def metric_label(metric: str) -> str:
 
 
 def name_rows(ax: Any, names: Sequence[str]) -> None:
-    """Label the bars of a horizontal bar plot, from the top; "$" in a name is not a formula."""
+    """Write the names of the bars of a horizontal bar plot, from the top; "$" is plain text."""
     ax.set_yticks(range(len(names)), names, parse_math=False)
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.tick_params(axis="y", length=0)

@@ -35,7 +35,7 @@ TIES = {
 
 @dataclass(frozen=True)
 class Rankings:
-    """The rankings that a report compares (a model and perhaps a baseline), and how.
+    """The scores that a report compares (of a model and perhaps a baseline), and the metrics.
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ def _estimate(value: float, draws: Floats) -> dict[str, float]:
 
 
 def describe_metric(metric: Metric) -> dict[str, Any]:
-    """Return the name of a metric, its options, and a text that explains the options."""
+    """Return a dict with the name of a metric, its options, and a text that explains them."""
     function, given = split_options(metric)
     known = inspect.signature(function).parameters
     options = {
@@ -206,7 +206,10 @@ def comparison_of(rankings: Rankings) -> dict[str, Any] | None:
 
 
 def chance_of(rankings: Rankings) -> float | None:
-    """Return the expected value of the main metric for a random order, or None if unknown."""
+    """Return the expected value of the main metric if documents are ordered at random.
+
+    Return None if the expected value cannot be computed for this metric.
+    """
     metric = order_free(rankings.metric)
     if metric is rankings.metric:
         return None

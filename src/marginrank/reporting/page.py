@@ -42,7 +42,7 @@ def page_of(record: Mapping[str, Any]) -> str:
 
 
 def findings_by_code(findings: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
-    """Merge findings of the data checks that have the same code; keep all their messages."""
+    """Merge findings of the data checks with the same code into one, with all their messages."""
     grouped: dict[tuple[str, str, str], list[str]] = {}
     for finding in findings:
         kind = finding["code"], finding["severity"], finding["advice"]

@@ -1,8 +1,8 @@
 """The queries in a report: a table with one row per query, and the documents of each query.
 
-The documents of a query, with their contributions of features, are a *block*. The page must stay
-small: if all blocks take too many bytes, they are made again with fewer features, shorter titles
-and fewer queries with all their documents.
+A *block* has the documents of a query, with the contributions of features to their scores. The page
+must stay small: if all blocks together are too large, they are made again with fewer features,
+shorter titles, and fewer queries that are shown with all documents.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ class _Blocks:
     def of(
         self, listed: Integers, order: Integers, prominent: set[int]
     ) -> Iterator[dict[str, Any]]:
-        """Yield the block of each listed query: a dict of its documents and their features."""
+        """Yield a dict for each listed query, with its documents and their features."""
         documents = self._documents
         in_sample = set() if self._terms is None else self._sample(order)
         shown = [

@@ -78,7 +78,7 @@ class Report:
 
     @property
     def verdict(self) -> str:
-        """The result of the report in one sentence, with its uncertainty."""
+        """The main result of the report in one sentence, with its uncertainty."""
         return str(self.record["verdict"])
 
     def to_html(self) -> str:

@@ -14,10 +14,11 @@ CHUNK = 1 << 22  # most entries of the matrix resamples × queries in memory at 
 
 
 def bootstrap_ratios(numerators: Floats, denominators: Floats, seed: int) -> Floats:
-    """Resample queries; return Σ numerators / Σ denominators for each resample (row) and column.
+    """Bootstrap over queries: return Σ numerators / Σ denominators for each resample.
 
-    Rows of the arguments are queries. The same queries are drawn for all columns, so columns of the
-    result can be subtracted. A column is NaN if fewer than two denominators are nonzero.
+    The arguments have one row per query, the result has one row per resample. The same queries are
+    drawn for all columns, so columns of the result can be subtracted. A column is NaN if fewer than
+    two of its denominators are nonzero.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         draws = [

@@ -1,6 +1,6 @@
 """Slices in a report: the main metric for groups of queries, such as queries of three words.
 
-Pairs of documents are divided, too, by the difference of their labels.
+There are also slices of pairs of documents, by the difference between their labels.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ FEWEST = 5  # slices with fewer queries have no confidence interval
 
 
 def slices_of(rankings: Rankings) -> list[dict[str, Any]]:
-    """Divide queries by words, documents and relevant documents; evaluate each group.
+    """Divide queries by their numbers of words, documents and relevant documents; evaluate groups.
 
-    Pairs are divided by the difference of their labels. Each division has a title and one row of
-    values per group.
+    Pairs of documents are divided by the difference between their labels. Each division is a dict
+    with a title and one row of values per group.
     """
     queries, y = rankings.data.queries, rankings.data.queries.grouped(rankings.data.y)
     values = [

@@ -110,16 +110,16 @@ class AdditiveTerms:
         return TermTable(columns, values[:, columns], terms[:, columns])
 
     def within_queries(self, data: RankingData) -> Floats:
-        """Return the within-query standard deviation of each contribution."""
+        """Return the within-query standard deviation of each feature's (or pair's) contribution."""
         squares = squares_by_query(self, data, np.arange(len(self.names)))
         spread: Floats = np.sqrt(squares.sum(axis=0) / data.n_documents)
         return spread
 
 
 def terms_of(model: Any) -> Terms | None:
-    """Return the contributions of features for a model, or None if it cannot be divided.
+    """Return the contributions of features to the scores of a model.
 
-    The score of a nonlinear kernel model, for example, is not a sum over features.
+    Return None if a score is not a sum over features, for example in a nonlinear kernel model.
     """
     if isinstance(model, AdditiveModel):
         return AdditiveTerms(model, names_of_all(model.feature_names, model.n_features))
@@ -134,15 +134,16 @@ def terms_of(model: Any) -> Terms | None:
 
 
 def rows_of(data: RankingData, documents: Integers) -> Any:
-    """Return the features of some documents, given by their numbers in the order of queries."""
+    """Return the rows of X of some documents, which are numbered query by query."""
     rows = data.queries.rows
     return data.X[documents if rows is None else rows[documents]]
 
 
 def squares_by_query(terms: Terms, data: RankingData, columns: Integers) -> Floats:
-    """Return, for each query and feature, the sum of squared deviations of contributions.
+    """Return the variation of each feature's contribution to the score within each query.
 
-    Deviations are from the mean of the query. The result has one row per query.
+    The result has one row per query and one column per feature: sums of squared deviations from the
+    query's mean.
     """
     offsets, parts = data.queries.offsets, []
     is_sparse = sp.issparse(data.X) and terms.weights is not None

@@ -22,7 +22,7 @@ from marginrank.selection.fusion import LEARNED, FusionEvaluation, select_fusion
 
 
 def run(flags: FuseFlags, phases: Phases) -> None:
-    """Learn the weights with which the scores of several searches are added (hybrid search)."""
+    """Learn weights to combine the scores of several searches; save or export them if requested."""
     given = {f.name: getattr(flags.parameters, f.name) for f in fields(flags.parameters)}
     parameters = FusionParameters(**given)
     files = _by_signal(flags.runs)

@@ -28,7 +28,7 @@ class CheckFailed(Exception):
 
 @contextmanager
 def exit_codes() -> Iterator[None]:
-    """Print errors and warnings of the block, one line each; exit with the code of the error."""
+    """Context manager that prints errors and warnings as one line each, and sets the exit code."""
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning

@@ -54,7 +54,7 @@ def name_of(path: str) -> str:
 
 @contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Add `path` to the messages of errors in the block, unless they begin with it already."""
+    """Context manager that adds `path` to messages of errors which do not begin with it already."""
     try:
         yield
     except UnicodeError as error:

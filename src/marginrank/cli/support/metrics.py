@@ -105,9 +105,9 @@ def with_interval(value: float, by_query: Any) -> str:
 def effect_of_ties(
     chosen: Mapping[str, Metric], values: Mapping[str, Any], data: RankingData, scores: Any
 ) -> Ties:
-    """Return the metrics that depend on the order of documents with equal scores.
+    """Find the metrics that change if documents with equal scores (ties) are reordered.
 
-    For each of them, return its value with ties in input order and its average over all orders of
+    Return, for each of them, its value with ties in input order, and averaged over all orders of
     ties.
     """
     order = np.lexsort((scores, data.qid))

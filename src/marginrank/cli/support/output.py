@@ -35,7 +35,7 @@ def _plain(value: Any) -> Any:
 def print_table(
     title: str, rows: Iterable[Sequence[Any]], header: Sequence[str] | None = None
 ) -> None:
-    """Print a table with a title; columns with a name, except the first, are aligned right."""
+    """Print a table with a title; columns that `header` names are numbers, except the first."""
     from rich import box
     from rich.console import Console
     from rich.table import Table

@@ -33,10 +33,11 @@ def _word(value: str | float | None) -> str:
 
 
 class Reporter:
-    """Progress of a parameter search: a bar on a terminal, else lines on stderr.
+    """Display of the progress of a parameter search: a bar on a terminal, else lines on stderr.
 
-    It prints one line per combination of parameters other than C (`varied`), or per outer fold of
-    nested cross-validation. If `verbose`, it prints one line per candidate.
+    A line is printed for each combination of parameters other than C, or for each outer fold of
+    nested cross-validation; if `verbose`, for each C, too. `varied` are the parameters other than C
+    that are searched.
     """
 
     def __init__(self, bar: Any, varied: Sequence[str], *, verbose: bool) -> None:
@@ -147,10 +148,10 @@ def print_tuning(described: Mapping[str, Any]) -> None:
 
 
 def shown_candidates(described: Mapping[str, Any]) -> list[int]:
-    """Return the indices of the candidates to print, sorted by combination and C.
+    """Return the indices of the results of a search to print as a table.
 
-    If there are many, they are all values of C for the selected combination of other parameters,
-    and the best value of C for each other combination.
+    If there are many, only the best C is shown for each combination of the other parameters, but
+    all values of C for the selected combination.
     """
     candidates = described["candidates"]
     order = sorted(

@@ -55,7 +55,7 @@ def write_out(text: str) -> None:
 
 @contextmanager
 def writing_out() -> Iterator[None]:
-    """Add "standard output" as the file name to an OSError that is raised in the block."""
+    """Context manager that adds the file name "standard output" to errors of writing."""
     try:
         yield
     except BrokenPipeError:

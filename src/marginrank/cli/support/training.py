@@ -60,7 +60,7 @@ class TrainingTask(NamedTuple):
         check_flags(given, self.files, valid=valid, needs=needs, conflicts=conflicts)
 
     def parameters_of(self, kind: Callable[..., Checked], *flags: Any) -> Checked:
-        """Create the parameters of a fit (class `kind`) from groups of flags."""
+        """Create an object with the parameters of a fit, of class `kind`, from groups of flags."""
         values = {name: value for group in flags for name, value in vars(group).items()}
         return kind(**values | {"n_jobs": self.reading.n_jobs})
 
@@ -181,7 +181,7 @@ class TrainingTask(NamedTuple):
 
 
 def warn_of_model(model: LinearModel, parameters: BatchParameters) -> None:
-    """Emit the warnings of a linear fit; raise KeyboardInterrupt if it was interrupted."""
+    """Emit the warnings about the fit of a linear model; raise KeyboardInterrupt after Ctrl-C."""
     report = report_of(model)
     warn_of_report(report, parameters.tol, model.feature_names)
     if report.error is None and isinstance(parameters, SparseParameters):
@@ -189,7 +189,7 @@ def warn_of_model(model: LinearModel, parameters: BatchParameters) -> None:
 
 
 def warn_of_report(report: FitReport, tol: float, feature_names: list[str] | None) -> None:
-    """Emit the warnings of a fit; raise KeyboardInterrupt if it was interrupted."""
+    """Emit the warnings about a fit; raise KeyboardInterrupt if it was ended by Ctrl-C."""
     if report.stop_reason is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
     # The program that reads the output of --verbose has ended, so this command ends, too.

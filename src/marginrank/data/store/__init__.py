@@ -1,1 +1,1 @@
-"""The store: a folder on disk that holds a data set, with X in binary and memory-mapped."""
+"""Storage of data sets on disk: a *store* is a folder of binary files that can be memory-mapped."""

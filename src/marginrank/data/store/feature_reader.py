@@ -97,7 +97,7 @@ class FeatureReader:
 
     @staticmethod
     def memory_needed(features: StoredFeatures, bounds: Integers) -> int:
-        """Return the largest number of bytes that a reader allocates if it pins no blocks."""
+        """Return the most bytes that a reader of X allocates if it keeps no blocks in memory."""
         return _buffer_bytes(features, _block_sizes(features, _blocks(bounds)), n_pinned=0)
 
     def _pin(self, pinned_bytes: int) -> None:
@@ -232,7 +232,7 @@ class FeatureReader:
                 file.drop()
 
     def close(self) -> None:
-        """End the current pass and release memory, except for rows still referenced."""
+        """End the current pass over X and release memory, except for rows still referenced."""
         self._end_sweep()
         for file in self._files:
             file.close()
@@ -250,7 +250,7 @@ class FeatureReader:
 
 
 class _ReaderThread:
-    """The thread that reads the blocks of one pass."""
+    """The thread that reads the blocks of X for one pass over it."""
 
     def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="marginrank-reader")
@@ -259,7 +259,7 @@ class _ReaderThread:
         self.submit = self._executor.submit
 
     def check(self) -> None:
-        """Raise RuntimeError if the pass cannot continue."""
+        """Raise RuntimeError if this thread was stopped, or does not exist after a fork."""
         if self._process != os.getpid():  # a forked process does not inherit the reader thread
             raise RuntimeError("Cannot continue reading after fork; start a new pass in the child.")
         if self._stopped:
@@ -268,7 +268,7 @@ class _ReaderThread:
             )
 
     def stop(self) -> None:
-        """Cancel all reads and end the thread."""
+        """Cancel all pending reads of blocks and end the thread."""
         self._stopped = True
         if self._process == os.getpid():
             self._executor.shutdown(cancel_futures=True)

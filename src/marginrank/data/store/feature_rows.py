@@ -28,7 +28,7 @@ class Entries(NamedTuple):
     indptr: NDArray[Any]
 
     def take(self, rows: RowIndex) -> "Entries":
-        """Return the given rows, a slice (which copies only `indptr`) or an array of numbers."""
+        """Select rows by a slice, which copies only `indptr`, or by an array of row numbers."""
         if isinstance(rows, slice):
             begin, end = self.indptr[rows.start], self.indptr[rows.stop]
             indptr = self.indptr[rows.start : rows.stop + 1] - begin
@@ -61,9 +61,9 @@ class FeatureRows:
 
     @classmethod
     def of(cls, X: Any) -> "FeatureRows":
-        """Create a FeatureRows from an ndarray, a CSR matrix or a StoredFeatures.
+        """Create a FeatureRows from an ndarray, a CSR matrix or a StoredFeatures (X on disk).
 
-        The checksums of a StoredFeatures are compared.
+        If X is on disk, the checksums of its files are verified.
         """
         if isinstance(X, StoredFeatures):
             contents = [file.mapped() for file in X.files]
@@ -96,13 +96,13 @@ class FeatureRows:
 
     @property
     def n_bytes(self) -> int:
-        """Size of X in bytes: its dense array, or `data` and `indices` of CSR."""
+        """Size of X in bytes, without the `indptr` of CSR."""
         if self.indptr is None or self.index_dtype is None:
             return self.shape[0] * self.shape[1] * self.dtype.itemsize
         return int(self.indptr[-1]) * (self.dtype.itemsize + self.index_dtype.itemsize)
 
     def blocks(self) -> Iterator[Any]:
-        """Yield all rows in blocks of about 4 MiB, each an ndarray or, if sparse, an Entries."""
+        """Yield all rows of X in blocks of about 4 MiB: arrays, or Entries if X is sparse."""
         for first, last in self._ranges():
             if self.order is None:
                 yield self.take(slice(first, last))

@@ -1,4 +1,8 @@
-"""Lossless compression of dense X: each column is stored in the smallest type that is exact."""
+"""Lossless compression of a dense X by smaller types: a column of 0 and 1 is stored as uint8.
+
+Each column has the smallest type that holds all its values exactly. In a *packed* row, columns are
+sorted by type and their values are concatenated as bytes.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,9 +22,10 @@ WORTHWHILE = 0.9  # rows are packed if this reduces their bytes to at most this 
 
 @dataclass(frozen=True)
 class PackedColumns:
-    """The NumPy type in which each column of a dense X is stored, and conversions.
+    """Codec for a compressed dense X: the type in which each column is stored, and conversions.
 
-    A packed row holds the values of all float64 columns, then float32, and so on, as bytes.
+    A packed row holds the values of all float64 columns, then of all float32 columns, and so on, as
+    bytes.
     """
 
     types: tuple[str, ...]  # type of each column, from TYPES
@@ -28,7 +33,7 @@ class PackedColumns:
 
     @cached_property
     def columns(self) -> dict[str, Integers]:
-        """The numbers of the columns of each type, in the order of a packed row."""
+        """{type: numbers of the columns that are stored in it}."""
         types = np.array(self.types)
         return {name: np.flatnonzero(types == name) for name in TYPES}
 
@@ -45,11 +50,14 @@ class PackedColumns:
 
     @property
     def worthwhile(self) -> bool:
-        """Whether packing saves at least 10 % of the bytes."""
+        """Whether compression of X saves at least 10 % of the bytes."""
         return self.row_bytes <= WORTHWHILE * len(self.types) * self.dtype.itemsize
 
     def pack(self, X: NDArray[Any]) -> NDArray[np.uint8]:
-        """Convert rows of X to packed rows of bytes; each type must hold its column exactly."""
+        """Compress rows of X to bytes.
+
+        The values of each column must be representable in the column's type.
+        """
         packed = np.empty((X.shape[0], self.row_bytes), dtype=np.uint8)
         first = 0
         for name, columns in self.columns.items():
@@ -63,7 +71,7 @@ class PackedColumns:
     def unpack(
         self, packed: NDArray[np.uint8], out: NDArray[Any] | None = None, threads: int = 1
     ) -> NDArray[Any]:
-        """Convert packed rows of bytes to rows of X, written to `out` if given."""
+        """Decompress bytes to rows of X, which are written to `out` if given."""
         if out is None:
             out = np.empty((packed.shape[0], len(self.types)), dtype=self.dtype)
         counts = [self.columns[name].size for name in TYPES]
@@ -74,7 +82,7 @@ class PackedColumns:
 def smallest_types(blocks: Iterable[NDArray[Any]], n_columns: int, dtype: Any) -> PackedColumns:
     """Find the smallest type for each column of X that holds all its values exactly.
 
-    `blocks` are blocks of the rows of X, of type `dtype`. Integer types are unsigned.
+    X has type `dtype` and is given in blocks of rows.
     """
     dtype = np.dtype(dtype)
     narrow = [name for name in NARROW if np.dtype(name).itemsize < dtype.itemsize]

@@ -1,6 +1,7 @@
-"""A data set on disk: a folder of .npy files and a manifest, opened memory-mapped.
+"""Reading of a store: a data set on disk, as a folder of .npy files and a manifest.
 
-``store_writer`` writes it; ``docs/reference/formats.md`` describes it field by field.
+Large files are memory-mapped. ``store_writer`` writes stores; ``docs/reference/formats.md``
+describes the format field by field.
 """
 
 import json
@@ -102,7 +103,7 @@ def encode_texts(texts: Sequence[str]) -> tuple[NDArray[np.uint8], Integers]:
 
 
 def open_store(folder: Path, *, verify: bool = True, map_features: bool = True) -> DataParts:
-    """Open a store; return its data set, with read-only arrays.
+    """Open a store (a folder written by `save_store`); return its data, with read-only arrays.
 
     Parameters
     ----------
@@ -217,7 +218,7 @@ class _Store:
             raise ValueError
 
     def data(self, map_features: bool) -> DataParts:
-        """Read the data set; X stays on disk unless `map_features`."""
+        """Read the data set of the store; X is memory-mapped if `map_features`, else not read."""
         n_documents, n_queries = self._counts["documents"], self._counts["queries"]
         indptr = None
         if self._layout == "csr":
@@ -412,7 +413,7 @@ class _Store:
 def increases(starts: Integers) -> bool:
     """Return True if the array `starts` begins with 0 and never decreases.
 
-    It is compared in blocks, because it may be a memory map larger than memory.
+    The array is checked block by block, because it may be memory-mapped and larger than memory.
     """
     blocks = (starts[at : at + CHECKED + 1] for at in range(0, starts.size, CHECKED))
     return bool(starts[0] == 0) and all((block[1:] >= block[:-1]).all() for block in blocks)
@@ -421,10 +422,10 @@ def increases(starts: Integers) -> bool:
 def ranked_ranges(
     y: NDArray[Any], documents: Documents, n_documents: int, threads: int
 ) -> Iterator[tuple[int, int, Queries]]:
-    """Rank the labels y of a few queries at a time; yield (first, last, Queries).
+    """Rank labels y within each query, for some queries at a time to save memory.
 
-    Each range of queries, `first` to `last` - 1, has at most `n_documents` documents or is one
-    larger query.
+    Yield (first, last, ranked), where `ranked` is a Queries object with the queries `first` to
+    `last` - 1. They have at most `n_documents` documents, or are one larger query.
     """
     offsets = documents.offsets
     for first, last in bounded_ranges(offsets, n_documents):

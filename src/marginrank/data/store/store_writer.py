@@ -55,9 +55,9 @@ def save_store(
 
 
 def new_store(folder: Path, overwrite: bool) -> AbstractContextManager[str]:
-    """Return a context manager that yields a temporary folder, which becomes `folder` at the end.
+    """Return a context manager for a temporary folder, which is renamed to `folder` at its end.
 
-    Raise an error if `folder` exists, unless it is empty, or a store and `overwrite` is True.
+    Raise an error if `folder` exists, unless it is empty, or it is a store and `overwrite` is True.
     """
     _check_target(os.fspath(folder), overwrite)
     return atomic_folder(folder)
@@ -229,7 +229,7 @@ class ArrayWriter:
         np.lib.format.write_array_header_1_0(self, header)
 
     def write(self, content: bytes | memoryview) -> int:
-        """Write bytes, and update the size and the checksum of the file."""
+        """Append bytes to the file, and update its size and checksum."""
         self._n_bytes += len(content)
         self._crc = zlib.crc32(content, self._crc)
         return self._file.write(content)

@@ -46,7 +46,7 @@ def read_header(stream: IO[bytes]) -> NpyHeader:
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A .npy file of a store, with its size and checksum."""
+    """A .npy file of a store: its path, size and checksum."""
 
     path: str
     start: int  # byte offset of the array in the file
@@ -105,7 +105,7 @@ class StoredFeatures:
         return int(self.memory_before(np.array([self.shape[0]]))[0])
 
     def memory_before(self, rows: Integers) -> Integers:
-        """Return, for each of some row numbers, the bytes that all earlier rows take in memory."""
+        """Return, for each row number in `rows`, the bytes in memory of all rows before it."""
         if self.indptr is None:
             return rows * (self.shape[1] * self.dtype.itemsize)
         sizes = self.dtype.itemsize + self.indptr.dtype.itemsize
@@ -113,7 +113,7 @@ class StoredFeatures:
         return before
 
     def spans(self, first: int, last: int) -> list[tuple[int, int]]:
-        """Return the byte range of the rows `first` to `last` - 1 in each file of X."""
+        """Return the bytes (start, end) of the rows `first` to `last` - 1 in each file of X."""
         if self.indptr is None:
             row = self.packed.row_bytes if self.packed else self.shape[1] * self.dtype.itemsize
             return [(first * row, last * row)]
@@ -122,11 +122,11 @@ class StoredFeatures:
         return [(begin * size, end * size) for size in sizes]
 
     def n_bytes(self, first: int, last: int) -> int:
-        """Return the number of bytes on disk of the rows `first` to `last` - 1."""
+        """Return the number of bytes that the rows `first` to `last` - 1 of X take on disk."""
         return sum(end - begin for begin, end in self.spans(first, last))
 
     def n_bytes_in_memory(self, first: int, last: int) -> int:
-        """Return the number of bytes in memory of the rows `first` to `last` - 1."""
+        """Return the number of bytes that the rows `first` to `last` - 1 of X take in memory."""
         if self.packed is None:
             return self.n_bytes(first, last)
         return (last - first) * self.shape[1] * self.dtype.itemsize
@@ -140,7 +140,7 @@ class StoredFeatures:
         out: NDArray[Any] | None = None,
         threads: int = 1,
     ) -> Any:
-        """Convert the bytes of the rows `first` to `last` - 1 to an ndarray or a csr_array.
+        """Decode the rows `first` to `last` - 1 of X, given their bytes, to an ndarray or CSR.
 
         `contents` has the bytes that :meth:`spans` refers to, one array per file. Packed rows are
         unpacked into `out`, by default a new array; other rows are views of the bytes.

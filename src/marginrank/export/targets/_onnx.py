@@ -51,9 +51,9 @@ def write_graph(
 ) -> dict[str, bytes]:
     """Return an ONNX file that computes the scores of a model.
 
-    `precision` is the dtype of features and scores. `sums_of` is a function that takes the graph
-    and the name of its input, adds operators that compute the scores without the offset in float64,
-    and returns the name of their output.
+    `precision` is the dtype of features and scores. ``sums_of(graph, input_name)`` must add
+    operators that compute the scores without the offset in float64, and return the name of their
+    output.
     """
     graph = Graph()
     sums = sums_of(graph, "X")

@@ -188,7 +188,7 @@ def write_lucene(model: WeightedSum) -> dict[str, bytes]:
 
 
 def write_ranklib(model: WeightedSum) -> dict[str, bytes]:
-    """Return the model as a file of RankLib's linear model, Coordinate Ascent."""
+    """Return the model as a model file of RankLib, in the format of Coordinate Ascent."""
     weights = " ".join(f"{term.place + 1}:{exact(term.weight)}" for term in model.listed())
     return {"": f"## Coordinate Ascent\n## {WRITTEN_BY}\n{weights}\n".encode("ascii")}
 

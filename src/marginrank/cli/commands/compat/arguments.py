@@ -29,7 +29,7 @@ class ParsedArguments(NamedTuple):
 
 @dataclass(frozen=True)
 class Program:
-    """A program that is replaced (SVM^rank or LIBLINEAR): its flags, and the function to run."""
+    """A program to replace, of SVM^rank or LIBLINEAR: its flags, and the function to run."""
 
     usage: str
     flags: dict[str, Flag]
@@ -40,7 +40,7 @@ class Program:
     prefixes: dict[str, str] = field(default_factory=dict)
 
     def parse(self, words: Iterable[str]) -> ParsedArguments | None:
-        """Parse the arguments of the program; return None if they ask for help."""
+        """Parse the command-line arguments of the program; return None if help is requested."""
         rest = list(words)
         values = {letter: flag.default for letter, flag in self.flags.items()}
         unused = []
