@@ -80,7 +80,7 @@ class CurveBasis(Transformation):
         return _block_diagonal([block.T for block in self.blocks])
 
     def hats(self, k: int) -> range:
-        """Return the columns of encoded values that block k (a feature or a grid) uses.
+        """Return the column numbers of the encoded values that feature or grid k uses.
 
         A feature uses one column of ``HatCodes.codes``, a grid uses CLASSES columns.
         """
@@ -152,10 +152,10 @@ class BasisBlock(NamedTuple):
 
 @dataclass(frozen=True)
 class CurveShapes:
-    """Basis functions of all features that do not yet depend on the smoothness and the scale.
+    """Basis functions of an additive model before they are scaled by smoothness and scale.
 
-    The functions of a feature are indicators of missing values or categories, the straight line of
-    slope one, and curves of roughness one.
+    For each feature they are indicators of missing values or categories, the straight line of slope
+    one, and curves whose roughness (squared first and second differences) is one.
     """
 
     blocks: list[BasisBlock]  # one per feature
@@ -252,9 +252,10 @@ def _with_gaps(codes: HatCodes) -> NDArray[np.bool_]:
 
 
 class HatSums(NamedTuple):
-    """Means over the documents of hat functions, their squares, and products of neighbors.
+    """Means of hat functions, of their squares, and of products of neighbors over documents.
 
-    A hat function is one at a knot and zero at the other knots, so other products are zero.
+    A hat function is piecewise linear, one at a knot and zero at the other knots, so products of
+    functions that are not neighbors are zero.
     """
 
     mean: Floats
@@ -281,9 +282,9 @@ class HatSums(NamedTuple):
         return cls(mean, squares, left_right)
 
     def moments(self, first: Integers, width: int) -> "HatMoments":
-        """Return the moments of the hat functions of features that have `width` functions each.
+        """Return means of the hat functions of some features, and of products of two of them.
 
-        `first` has the index of the first hat function of each feature.
+        Each feature has `width` functions; `first` has the indices of their first functions.
         """
         at = first[:, None] + np.arange(width)
         products = self.squares[at][:, :, None] * np.eye(width)
@@ -295,14 +296,15 @@ class HatSums(NamedTuple):
 class HatMoments(NamedTuple):
     """Means of the hat functions of several features, and means of products of two of them.
 
-    All features have the same number of hat functions.
+    A hat function is piecewise linear, one at a knot and zero at the other knots. All features have
+    the same number of them.
     """
 
     mean: Floats  # (n_features, n_columns)
     products: Floats  # (n_features, n_columns, n_columns): means of products of two functions
 
     def present(self) -> "HatMoments":
-        """Return the moments of each feature over the documents in which it is not missing.
+        """Return the means over the documents in which the feature is not missing.
 
         The function for missing values is dropped.
         """

@@ -34,12 +34,13 @@ FULL_HESSIAN = 1024  # with at most this many columns, the diagonal is taken fro
 class HatMatrix(NativeMatrix):
     """Matrix with one row per document and one column per hat function of an additive model.
 
-    `X` has the encoded feature values, from which the entries are computed.
+    A hat function is piecewise linear, one at a single knot of a feature and zero at its other
+    knots. `X` has the encoded feature values, from which the entries are computed.
     """
 
     @classmethod
     def of(cls, codes: HatCodes, starts: Integers) -> "HatMatrix":
-        """Return the matrix of the hat functions at encoded feature values.
+        """Return the matrix of hat functions evaluated at encoded feature values.
 
         `starts` has the index of the first hat function of each feature.
         """
@@ -66,7 +67,7 @@ class CurveMatrix(Matrix):
 
     @cached_property
     def starts(self) -> Integers:
-        """Index of the first hat function of each feature or class of grid nodes, and the total."""
+        """First hat function of each feature or class of grid nodes; last, their number."""
         return hat_starts(self.knots, self.grids)
 
     @property
@@ -149,7 +150,10 @@ class CurveMatrix(Matrix):
 
 
 class CurveDesign(TransformedDesign):
-    """Products with a CurveMatrix, computed from products with its matrix of hat functions."""
+    """Products with the design matrix of an additive model, weighted by pairs for a fit.
+
+    They are computed from products with its matrix of hat functions.
+    """
 
     matrix: CurveMatrix
     inner: NativeDesign

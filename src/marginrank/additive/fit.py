@@ -65,9 +65,9 @@ class AdditiveParameters(AdditiveDeclaration, RidgeParameters):
         find_solver(self.solver, get_loss(self.loss), structure)
 
     def structure(self, starts: Integers, cone: Cone | None) -> Cone | Groups | None:
-        """Return the monotonicity constraint `cone`, or the group-lasso penalty, on the weights.
+        """Return the monotonicity constraint `cone`, the group-lasso penalty, or None.
 
-        None if neither is requested. `starts` has the first weight of each group.
+        `starts` has the first weight of each group.
         """
         return Groups(self.group_l1, starts) if self.group_l1 > 0 else cone
 
@@ -159,14 +159,17 @@ class AdditiveProblem(NamedTuple):
         callback: Callback | None = None,
         solve: Callable[..., SolverResult] | None = None,
     ) -> Solution:
-        """Minimize an objective by `solve`, or by the solver that `parameters` name."""
+        """Minimize the objective of an additive fit; return weights and report.
+
+        The solver is `solve`, by default the one that `parameters` name.
+        """
         solve = solve or self.solver(parameters, objective.loss)
         return minimize(
             objective, parameters, scale=None, seed=seed, w0=w0, callback=callback, solve=solve
         )
 
     def solver(self, parameters: AdditiveParameters, loss: Loss) -> Callable[..., SolverResult]:
-        """Return the solver that `parameters` name, as a function of an objective."""
+        """Return the solver that `parameters` name, as a function that minimizes an objective."""
         basis = self.matrix.basis
         cone = monotone_cone(basis, self.signs)
         structure = parameters.structure(basis.starts, cone if cone.blocks else None)

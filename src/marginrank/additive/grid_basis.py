@@ -44,9 +44,10 @@ SHARE = 1 / 3  # factor on λ: per variance, cos πu cos πv then has the same p
 
 
 class GridAxis(NamedTuple):
-    """One of the two features of a grid, with the matrices of its part of the roughness penalty.
+    """One of the two features of a grid, the domain of a joint function of two features.
 
-    A *node* of the axis is a knot of the feature, a category, or the missing value.
+    It has the matrices of its part of the roughness penalty. A *node* of the axis is a knot of the
+    feature, a category, or the missing value.
     """
 
     ratio: float  # (σ / τ)²; 1 for categories
@@ -179,9 +180,10 @@ def add_grids(
 
 
 def axis_knots(knots: Knots, codes: HatCodes, k: int) -> Floats:
-    """Return the knots of feature k that become nodes of a grid: at most BINS + 1, evenly chosen.
+    """Return the values of feature k that become rows or columns of a grid: some of its knots.
 
-    For a categorical feature, return its most frequent categories.
+    They are at most BINS + 1, evenly chosen. For a categorical feature, they are its most frequent
+    categories.
     """
     of_feature = knots.of(k)
     if not knots.categorical[k]:
@@ -194,7 +196,7 @@ def axis_knots(knots: Knots, codes: HatCodes, k: int) -> Floats:
 
 
 def nearest_columns(codes: HatCodes, k: int) -> Integers:
-    """Return, for each value of feature k, the number of its nearest knot from 1; 0 if missing."""
+    """Return the number of the knot nearest to each value of feature k, from 1; 0 if missing."""
     return codes.codes[:, k].astype(np.int64) + (codes.steps[:, k] >= WHOLE // 2)
 
 
@@ -224,9 +226,9 @@ def scale_ratio(matrix: CurveMatrix, k: int, scale: Floats | None) -> float:
 
 
 def interactions_of(matrix: CurveMatrix, at_columns: Floats) -> list[Interaction]:
-    """Return the interactions of an additive model: its functions of two features.
+    """Return the interactions of an additive model: its joint functions of two features.
 
-    `at_columns` has the weights of all hat functions, which are values at knots and grid nodes.
+    `at_columns` has the values of all curves at their knots and of all interactions at grid nodes.
     """
     starts = matrix.starts[matrix.knots.n_features : -1 : CLASSES]
     return [

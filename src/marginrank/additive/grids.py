@@ -27,7 +27,10 @@ MOST_NODES = 20  # most nodes per axis besides missing values: columns of a clas
 
 @dataclass(frozen=True)
 class FeatureGrid:
-    """A grid over two features of an additive model, given by the knots or categories of each."""
+    """A grid over two features, on which an additive model defines their joint function.
+
+    Rows and columns are knots or categories of the two features.
+    """
 
     features: tuple[int, int]
     axes: tuple[Floats, Floats]  # knots in ascending order, or categories
@@ -45,9 +48,9 @@ class FeatureGrid:
 
     @property
     def widths(self) -> Integers:
-        """Number of hat functions that store each of the four classes of grid nodes.
+        """Number of columns of the native matrix for each of the four classes of grid nodes.
 
-        Classes are even and odd rows and columns; unused functions are included.
+        The classes are combinations of even and odd rows and columns, see the module docstring.
         """
         n, m = self.shape
         even, odd = (n + 1) // 2, n // 2
@@ -56,7 +59,7 @@ class FeatureGrid:
 
     @property
     def columns(self) -> Integers:
-        """Index of the hat function that stores each node of the grid; nodes are in row order."""
+        """Index of the native matrix's column for each node of the grid; nodes are in row order."""
         row, column = np.indices(self.shape)
         kind = 2 * (row % 2) + column % 2
         starts = np.concatenate([[0], np.cumsum(self.widths)])[:-1]
@@ -90,7 +93,7 @@ class FeatureGrid:
 
 
 def values_at(knots: Knots, codes: HatCodes, k: int) -> Floats:
-    """Return the values of feature k, decoded from its codes up to rounding; nan if missing."""
+    """Return the values of feature k from its encoded values, up to rounding; nan if missing."""
     left, p = codes.codes[:, k].astype(np.int64), codes.steps[:, k] / WHOLE
     at = knots.at[knots.columns(k)]
     first, second = at[left], at[left + 1]
@@ -99,26 +102,26 @@ def values_at(knots: Knots, codes: HatCodes, k: int) -> Floats:
 
 
 def axis_codes(grid: FeatureGrid, knots: Knots, codes: HatCodes, threads: int) -> HatCodes:
-    """Encode the values of a grid's two features relative to the knots that are rows and columns.
+    """Encode the values of two features by the knots that are rows and columns of their grid.
 
-    `codes` has the values of all features, relative to all `knots`.
+    `codes` has the encoded values of all features, relative to all `knots`.
     """
     values = np.stack([values_at(knots, codes, k) for k in grid.features], axis=1)
     return encode(grid.knots, values, threads)
 
 
 def with_grids(codes: HatCodes, corners: Sequence[HatCodes]) -> HatCodes:
-    """Return the encoded values of all features followed by the codes of grids.
+    """Return the encoded values of all features, followed by the encoded documents of all grids.
 
-    `corners` are results of :meth:`FeatureGrid.corners`.
+    `corners` are results of :meth:`FeatureGrid.corners`, one per grid.
     """
     return HatCodes(*(np.hstack(both) for both in zip(codes, *corners, strict=True)))
 
 
 def hat_starts(knots: Knots, grids: Sequence[FeatureGrid]) -> Integers:
-    """Return the index of the first hat function of each feature and each class of grid nodes.
+    """Return the index of the first column of each feature, and of each class of grid nodes.
 
-    The last entry is the number of all hat functions.
+    Columns are hat functions, see :mod:`marginrank.additive.knots`. The last entry is their number.
     """
     widths = [np.diff(knots.starts), *(grid.widths for grid in grids)]
     return np.concatenate([[0], np.cumsum(np.concatenate(widths))]).astype(np.int64)

@@ -5,9 +5,9 @@ fitted first. Let z be the gradient and H the Hessian of its loss with respect t
 documents. Every feature is cut into *cells*: a few bins with about the same number of documents. On
 the cells, a few functions are defined that are orthonormal over the documents: cosines of the share
 of documents with a smaller value, or indicators of categories and missing values. Let f be a
-product of two such functions, one per feature. If a multiple of f is added to the scores, the loss
-has the derivative g = Σ z f and about the second derivative tr(H) Var(f). The penalty of f is ½ q.
-The best multiple of f then reduces the objective by about
+product of two such functions, one per feature, and ½ q the penalty of f. If α f is added to the
+scores, the derivative of the loss at α = 0 is g = Σ z f, and the second derivative is about
+tr(H) Var(f). The best α then reduces the objective by about
 
     ½ g² / (q + tr(H) Var(f))
 

@@ -28,7 +28,7 @@ KEPT_BYTES = 1 << 28  # if the codes take fewer bytes, all folds are cached for 
 
 
 class AdditiveLearner(PathLearner):
-    """Interface to additive models for the search driver: fits models and scores documents."""
+    """Fits additive models and scores documents for a search over parameters."""
 
     search_tol = 1e-3  # closer fits change scores by far less than their standard errors
     n_points = 3
@@ -62,9 +62,10 @@ class AdditiveLearner(PathLearner):
         n_points: int,
         rows: Integers | None = None,
     ) -> Floats:
-        """Return values of C to try: powers of ten around the inverse total weight of the pairs.
+        """Return values of C to try for an additive model: powers of ten around a typical value.
 
-        With scaled features, the best C is usually near that inverse.
+        The typical value is the inverse total weight of the pairs: with scaled features, the best C
+        is usually near it.
         """
         check_integer("n_points", n_points, at_least=1)
         some = data if rows is None else rows_of(data, rows, n_jobs=parameters.n_jobs)
@@ -101,7 +102,7 @@ class AdditiveLearner(PathLearner):
 
 @dataclass
 class FoldCurves:
-    """Training documents of a fold, with encoded features, and the weights of the fits to them."""
+    """Training documents of a fold, encoded, and the weights of models fitted to them so far."""
 
     data: RankingData  # `data` and `rows` are kept alive because the cache key contains their id()
     rows: Integers | None

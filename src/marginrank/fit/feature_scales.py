@@ -138,7 +138,7 @@ class _Group:
         return cls(shift, 0, np.zeros(shift.size), np.zeros(shift.size))
 
     def widen(self, n_features: int) -> None:
-        """Append features that were zero in all documents so far."""
+        """Append features to the group that were zero in all documents so far."""
         self.shift, self.mean, self.squares = (
             _widened(v, n_features) for v in (self.shift, self.mean, self.squares)
         )

@@ -109,10 +109,11 @@ class JudgedSignals(NamedTuple):
         return [str(query) for query in self.data.query_ids]
 
     def gains(self, metric: str) -> tuple[Floats, Floats]:
-        """Return a ranking metric as a gain per document and a discount per rank.
+        """Return a metric in terms of gains of documents and discounts of ranks.
 
-        The metric is the sum of gain × discount(rank). Gains are in document order, and divided by
-        the ideal value of the query if the metric is.
+        The metric is the sum of gain × discount(rank) over the documents of a query. Gains are in
+        document order, and already divided by the ideal value of the query if the metric is
+        normalized.
         """
         function, k = rank_metric_of(metric)
         longest = max(map(len, self.labels), default=0)
@@ -185,7 +186,10 @@ class FusionProblem:
             return self._metric.values(self._lattice)
 
     def fit(self, used: Booleans, seed: int) -> Floats:
-        """Return weights of the columns that are fitted to the queries in the mask `used`."""
+        """Return weights that are fitted to the queries in the mask `used`.
+
+        There is one weight per column: per signal, or per product of a signal and a query feature.
+        """
         n_bootstraps, positive = self._parameters.n_bootstraps, self._parameters.positive
         rng, weight = np.random.default_rng(seed), used.astype(np.float64)
         with serial_blas():
@@ -203,23 +207,23 @@ class FusionProblem:
         return best
 
     def equal(self) -> Floats:
-        """Return equal weights for all normalized signals: a baseline for fitted weights."""
+        """Return equal weights for all normalized retrieval signals: a baseline for a fit."""
         weights: Floats = self._padded(unit(self._scale)[None])[0]
         return weights
 
     def alone(self, signal: int) -> Floats:
-        """Return weight 1 for one signal and 0 for the others: a baseline for fitted weights."""
+        """Return weight 1 for one retrieval signal and 0 for the others: a baseline."""
         weights: Floats = np.eye(self._columns.shape[1])[signal]
         return weights
 
     def values(self, weights: Floats) -> Floats:
-        """Return the metric of each training query for given weights of the columns."""
+        """Return the metric of each training query for the given fusion weights."""
         with serial_blas():
             values: Floats = self._metric.values(weights[None])[:, 0]
         return values
 
     def model(self, weights: Floats) -> FusionModel:
-        """Return the FusionModel with the given weights of the columns."""
+        """Return a FusionModel with the given weights, scaled to a total of 1."""
         n = len(self._judged.signals)
         base, *changes = (part / self._scale for part in weights.reshape(-1, n))
         falling = changes[1::2]  # weights of s (1 − z)

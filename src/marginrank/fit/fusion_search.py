@@ -64,9 +64,9 @@ class WeightSearch:
     def averaged(self, query_weight: Floats, rng: np.random.Generator, n_bootstraps: int) -> Floats:
         """Return weights averaged over `n_bootstraps` Bayesian bootstrap samples of the queries.
 
-        The average starts from the mean of each sample's best starting weights. Each line search
-        then moves it to the mean of the samples' best positions on the line. The result is halfway
-        between this start and this end, because line searches move too far toward zero weights.
+        The start is the mean over samples of the best starting weights. Line searches then move it,
+        each to the mean over samples of the best position on the line. The result is halfway
+        between start and end, because line searches alone move too far toward weights of zero.
         """
         samples = rng.exponential(size=(n_bootstraps, query_weight.size)) * query_weight
         mean: Floats = self._starts[np.argmax(samples @ self._values, axis=1)].mean(axis=0)

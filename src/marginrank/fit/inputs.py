@@ -114,7 +114,7 @@ def facts_of(matrix: Matrix) -> StreamFacts | None:
 
 
 def device_name(device: str | None, tensor: Any = None) -> str | None:
-    """Return the device to compute on; None, for the CPU, unless it is given or X is on a GPU."""
+    """Return the device to compute on: `device`, by default the GPU of a large tensor, or None."""
     if device is not None or tensor is None or tensor.device.type == "cpu":
         return device
     is_small = tensor.numel() * tensor.element_size() < SMALL_BYTES
@@ -343,8 +343,8 @@ def with_competing_clicks(preferences: Preferences, data: RankingData) -> Prefer
 def clicks_of(data: RankingData) -> Booleans | None:
     """Return a mask of clicked documents, grouped by query, or None if no query has two clicks.
 
-    With one click per query, the usual pairs compare it with all other documents already. The mask
-    is also None if labels are not clicks, 0 or 1.
+    With one click per query, the pairs from labels compare it with all other documents already. The
+    mask is also None if labels are not clicks, 0 or 1.
     """
     clicked = data.queries.grouped(data.y) == 1
     if not np.isin(data.y, (0, 1)).all():

@@ -111,7 +111,7 @@ class RidgeParameters(LinearDeclaration, PairParameters):
         self.check()
 
     def check(self) -> None:
-        """Raise ParameterError for an invalid parameter or an unsupported loss of the solver."""
+        """Raise ParameterError if a parameter is invalid or the solver cannot minimize the loss."""
         check_parameters(self)
         if not np.isfinite(self.loss_weight):
             raise ParameterError(
@@ -121,7 +121,7 @@ class RidgeParameters(LinearDeclaration, PairParameters):
         self.minimizer(get_loss(self.loss))
 
     def penalty(self, w: Floats) -> float:
-        """Return 0: the penalty beyond ½‖w‖², which the objective of these fits includes."""
+        """Return 0: the objective of these fits includes their only penalty, ½‖w‖²."""
         return 0.0
 
     @property
@@ -339,7 +339,7 @@ def _so_far(objective: Objective) -> SolverResult | None:
 
 
 def check_ndcg_inputs(objective: str, **inputs: Any) -> None:
-    """Raise ParameterError if `objective` is NDCG and a value in `inputs` is not None."""
+    """Raise ParameterError if `objective` is NDCG and any of these arguments of a fit is given."""
     for name, value in inputs.items():
         if value is not None:
             check_not_ndcg(objective, name)
@@ -403,7 +403,7 @@ def preferences_of(
     pairs: PairList | None = None,
     propensity: Floats | None = None,
 ) -> Preferences:
-    """Return the training pairs and the loss; `factors` are pair weights instead of `pair_cost`."""
+    """Return the training pairs and loss of a fit; `factors` are pair weights, not `pair_cost`."""
     loss = get_loss(parameters.loss)
     chosen = choose_pairs(
         data,
@@ -430,7 +430,7 @@ def check_start(w0: Floats | None) -> None:
 
 
 def require_pairs(objective: Objective, data: RankingData) -> None:
-    """Raise an error if no training pair has a positive weight, or if memory is insufficient."""
+    """Raise an error if no training pair has a positive weight, or memory is insufficient."""
     if data.n_features > MANY_FEATURES:
         require_vectors(data.n_features)
     if objective.pairs.n_pairs == 0:

@@ -107,7 +107,8 @@ def design_of(data: RankingData) -> _core.Matrix:
 def shown_positions(data: RankingData, earlier: Booleans | None = None) -> Booleans | None:
     """Return a mask of the display positions that occur in `data` or in the mask `earlier`.
 
-    It is None if neither has positions.
+    A display position is the rank at which a clicked or skipped document was shown. The result is
+    None if neither has positions.
     """
     codes = PositionTerm.of_part(data).codes
     if codes is None:
@@ -117,9 +118,9 @@ def shown_positions(data: RankingData, earlier: Booleans | None = None) -> Boole
 
 
 def divisors_of(scale: Floats | None, n_features: int, shown: Booleans | None) -> Floats | None:
-    """Return the divisors of the features, followed by the divisors of display positions.
+    """Return the divisors of the feature weights and of the effects of display positions.
 
-    Without positions (`shown` is None), these are the divisors of the features alone, or None.
+    Without positions (`shown` is None), they are the divisors of the features alone, or None.
     """
     if shown is None:
         return scale
@@ -140,7 +141,7 @@ class Contents(NamedTuple):
 
     @property
     def divisors(self) -> Floats | None:
-        """Divisors of the features and of display positions, or None if nothing is scaled."""
+        """Divisors of the features, then of the effects of display positions; None if all are 1."""
         return divisors_of(values_of(self.scale), self.n_features, self.shown)
 
     def loss_scale(self, parameters: OnlineParameters) -> float:
@@ -209,8 +210,8 @@ class Learner:
     """Weights of a linear model that are updated by SGD, one chunk of data after the other.
 
     The seed determines the order of queries. `coef` are the weights to start from, for features
-    that are not scaled. If the data have display positions, `shown` is a mask of the positions that
-    occur. The effects of positions are stored behind the weights and start at 0.
+    that are not scaled. In click data, `shown` is a mask of the display positions that occur; the
+    effects of these positions on clicks are learned beside the weights and start at 0.
     """
 
     def __init__(

@@ -1,7 +1,8 @@
 """Fits that minimize the objectives of SVM^rank and LIBLINEAR-ranksvm.
 
-The options -c (weight of the loss) and -e (accuracy) differ between these programs. A fit stops
-once it meets -e and its objective is within a relative distance of :data:`CLOSE` of the optimum.
+Both programs have the options -c (weight of the loss) and -e (accuracy), with different meanings. A
+fit stops once it meets -e and its objective is within a relative distance of :data:`CLOSE` of the
+optimum.
 """
 
 import numpy as np
@@ -21,9 +22,9 @@ def fit_like_svm_rank(
 ) -> LinearModel:
     """Minimize the objective of SVM^rank, ½‖w‖² + c/q Σ hinge loss over the pairs of q queries.
 
-    `c` and `epsilon` are the options -c and -e of svm_rank_learn. With e for the latter, F(w) is at
-    most e F(0) above the optimum. With `by_query` (option -l 2), the loss of a query is divided by
-    its number of pairs. Queries without a pair count in q, too.
+    `c` and `epsilon` are the options -c and -e of svm_rank_learn: the objective F at the result is
+    at most `epsilon` F(0) above its minimum. With `by_query` (option -l 2), the loss of a query is
+    divided by its number of pairs. Queries without a pair count in q, too.
     """
     # SVM^rank stops when no cutting plane is violated by more than ε times the largest possible
     # loss, and F* ≤ F(0).
@@ -39,8 +40,8 @@ def fit_like_svm_rank(
 def fit_like_liblinear(data: RankingData, *, c: float, epsilon: float = 1e-3) -> LinearModel:
     """Minimize the objective of LIBLINEAR-ranksvm, ½‖w‖² + c Σ max(0, 1 − t)² over pairs.
 
-    t is the score difference of a pair. `c` and `epsilon` are the options -c and -e of train. With
-    e for the latter, the gradient at the result satisfies ‖∇F(w)‖ ≤ e ‖∇F(0)‖.
+    t is the score difference of a pair. `c` and `epsilon` are the options -c and -e of LIBLINEAR:
+    the gradient of the objective F at the result w satisfies ‖∇F(w)‖ ≤ `epsilon` ‖∇F(0)‖.
     """
     parameters = Parameters(C=c, tol=CLOSE)
     start = make_objective(data, parameters).at(np.zeros(data.n_features))

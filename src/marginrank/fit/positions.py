@@ -30,7 +30,10 @@ POSITION_RIDGE = 1e-3  # τ
 
 @dataclass(frozen=True)
 class PositionTerm:
-    """The display positions of documents, if any, as indicator columns after the features of X."""
+    """The display positions of clicked documents, as indicator columns after the features of X.
+
+    There are no columns if the data have no positions.
+    """
 
     codes: PositionCodes | None
     n_features: int
@@ -63,9 +66,10 @@ class PositionTerm:
         return matrix.with_categories(self.codes.codes, self.codes.width)
 
     def scaled(self, scale: Scale | None) -> Scale | None:
-        """Return the divisors of all columns: of the features, then √τ for each display position.
+        """Return the divisors of all columns: of the features, then of the position columns.
 
-        The divisor √τ gives the effect b of a position the penalty ½ τ b².
+        The divisor √τ of a position column gives its weight b, the effect of the position, the
+        penalty ½ τ b².
         """
         if self.codes is None:
             return scale
@@ -74,32 +78,35 @@ class PositionTerm:
         return Scale(np.concatenate([features.values, own]), features.without_effect)
 
     def scaled_features(self, scale: Scale | None) -> Scale | None:
-        """Return the divisors of the features, followed by 1 for the position as a feature."""
+        """Return the divisors of the features, and 1 for the position as one more feature."""
         if self.codes is None or scale is None:
             return scale
         return Scale(np.append(scale.values, 1.0), scale.without_effect)
 
     def at_cells(self, cells: Floats, values: Floats) -> dict[str, Any]:
-        """Return FitReport fields about position effects, given the effects of some columns."""
+        """Return the FitReport fields about effects of positions, given the effects `values`.
+
+        `cells` are the numbers of the position columns that have these effects; others are 0.
+        """
         assert self.codes is not None
         effects = np.zeros(self.codes.width)
         effects[cells.astype(np.int64)] = values
         return self.effects(np.concatenate([np.zeros(self.n_features), effects]))
 
     def start(self, w0: Floats | None) -> Floats | None:
-        """Return initial weights of features, followed by zeros for the effects of positions."""
+        """Return initial weights of the features, followed by zeros for the position columns."""
         if w0 is None or self.codes is None:
             return w0
         return np.concatenate([w0, np.zeros(self.codes.width)])
 
     def separate(self, w: Floats, report: FitReport) -> tuple[Floats, FitReport]:
-        """Split a fitted vector into the weights of features and a report with position effects."""
+        """Split fitted weights into those w of the features and a report with position effects."""
         if self.codes is None:
             return w, report
         return w[: self.n_features], replace(report, **self.effects(w))
 
     def effects(self, w: Floats) -> dict[str, Any]:
-        """Return FitReport fields about position effects, given the weights w of all columns."""
+        """Return the FitReport fields about effects of positions, given weights of all columns."""
         if self.codes is None:
             return {}
         effect = self.codes.effects(w[self.n_features :])

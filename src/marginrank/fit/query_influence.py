@@ -58,7 +58,7 @@ class LeaveOneOut(NamedTuple):
 
 
 class FittedPoint(NamedTuple):
-    """The training objective at the weights of a fitted model: gradients and Hessian."""
+    """The training objective at the weights of a fitted model, with its gradients and Hessian."""
 
     point: Point
     scale: Floats  # scale of the features; 1 without a scale

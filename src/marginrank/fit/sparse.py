@@ -65,7 +65,7 @@ class SparseParameters(SparseDeclaration, DeviceDeclaration, PairParameters):
         return state_bytes(self.solver, get_loss(self.loss), self.regularizer())
 
     def minimizer(self, loss: Loss) -> Callable[..., SolverResult]:
-        """Return the solver for a loss and the sparse penalty, as a function of an objective."""
+        """Return the solver for a loss and this penalty: a function that minimizes an objective."""
         solve = find_solver(self.solver, loss, self.regularizer())
         return partial(solve, variant=self.variant) if self.solver == "fenchel" else solve
 

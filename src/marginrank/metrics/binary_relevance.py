@@ -88,7 +88,7 @@ def reciprocal_rank(ranking: Ranking, *, k: int | None = None, threshold: float 
 
 @ranking_metric()
 def precision(ranking: Ranking, *, k: int | None = None, threshold: float = 0.0) -> Floats:
-    """Return the precision, P@k = (relevant documents of rank ≤ k) / k.
+    """Return the precision at rank k, P@k = (relevant documents of rank ≤ k) / k.
 
     The divisor is k even if the query has fewer documents, as in LETOR, trec_eval and ranx; without
     k it is the number of retrieved documents.
@@ -121,7 +121,7 @@ def precision(ranking: Ranking, *, k: int | None = None, threshold: float = 0.0)
 
 @ranking_metric()
 def recall(ranking: Ranking, *, k: int | None = None, threshold: float = 0.0) -> Floats:
-    """Return the recall, R@k = (relevant documents of rank ≤ k) / (relevant documents).
+    """Return the recall at rank k, R@k = (relevant documents of rank ≤ k) / (relevant documents).
 
     trec_eval and ranx define it in this way. Without k, all relevant documents count, unless a
     run (:func:`evaluate_run`) did not retrieve them.

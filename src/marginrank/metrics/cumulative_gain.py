@@ -25,7 +25,7 @@ def dcg(
     Parameters
     ----------
     y, scores, qid, group, k, gain, discount, ties, per_query, n_jobs
-        As in :func:`ndcg`.
+        As in :func:`ndcg`; y_r is the label of the document at rank r.
     no_relevant : {0.0, 1.0, "skip"}, default=0.0
         Value of a query in which no label is above 0; its DCG is 0. "skip" makes it nan and
         excludes it from the mean.

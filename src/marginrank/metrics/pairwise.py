@@ -28,10 +28,11 @@ def pairwise_accuracy(
     per_query: bool = False,
     n_jobs: int | None = None,
 ) -> Value:
-    """Return the share of pairs (y_i > y_j, same query) that the scores put in order, s_i > s_j.
+    """Return the share of pairs of documents that the scores put in the order of the labels.
 
-    The share is over the pairs of all queries together, as in the papers, so each query counts by
-    its number of pairs. It takes O(l log l) time for l documents.
+    A pair (i, j) consists of documents of one query with labels y_i > y_j; it is in order if the
+    scores have s_i > s_j. The share is over the pairs of all queries together, as in the papers, so
+    each query counts by its number of pairs. It takes O(l log l) time for l documents.
 
     Parameters
     ----------

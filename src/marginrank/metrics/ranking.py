@@ -111,7 +111,7 @@ class Ranking:
 
     @property
     def documents(self) -> Documents:
-        """The assignment of documents to queries, as a Documents object."""
+        """The documents grouped by query, as a Documents object."""
         return self.judgments.documents
 
     @property
@@ -136,7 +136,7 @@ class Ranking:
 
     @cached_property
     def rank(self) -> Integers:
-        """The numbers 1, 2, …, n of each query with n documents, concatenated over queries."""
+        """Ranks within each query, 1 to its number of documents; queries are concatenated."""
         return np.arange(1, self.labels.size + 1) - self.repeat(self.offsets[:-1])
 
     @cached_property

@@ -26,7 +26,7 @@ DRAWS = 200  # number of bootstrap samples of queries for standard errors
 
 
 class Curve(NamedTuple):
-    """The function of one feature in an additive model.
+    """The curve of one feature in an additive model, given by its values at knots.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class Interaction(NamedTuple):
         return float(np.ptp(self.values[1:, 1:]))
 
     def name(self, names: Sequence[str] | None) -> str:
-        """Return the names of both features, joined by ×."""
+        """Return the names of the interaction's two features, joined by ×."""
         return " × ".join(name_of(k, names) for k in self.features)
 
 

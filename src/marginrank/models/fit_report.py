@@ -63,7 +63,7 @@ class Iteration(NamedTuple):
     fraction: float
 
     def times(self, factor: float) -> "Iteration":
-        """Return this iteration for the objective multiplied by a factor."""
+        """Return a copy with the objective, its bounds and its gradient multiplied by a factor."""
         scaled = ("objective", "gap", "estimate", "gradient_norm")
         return self._replace(**{name: factor * getattr(self, name) for name in scaled})
 

@@ -118,14 +118,14 @@ class Fields:
         return values
 
     def names(self, n_features: int) -> list[str] | None:
-        """Return the names of the features in the model file, or None."""
+        """Return the feature names in the model file, or None if it has none."""
         names: list[str] | None = self.list_of(
             n_features, "feature_names", "a list of strings", optional=True
         )
         return names
 
     def scale(self, n_features: int) -> Floats | None:
-        """Return the divisors of the features in the model file, or None."""
+        """Return the divisors of the features in the model file, or None if it has none."""
         scale = self.list_of(n_features, "scale", "a list of positive numbers", optional=True)
         return None if scale is None else np.array(scale, dtype=np.float64)
 

@@ -136,7 +136,7 @@ def check_scale(scale: Any) -> None:
 
 
 def check_scale_values(scale: Any, n_features: int | None = None) -> "Floats":
-    """Return feature scales as a vector; raise ParameterError unless positive, one per feature."""
+    """Return feature scales as a vector; raise ParameterError unless one positive per feature."""
     import numpy as np
 
     try:

@@ -145,7 +145,7 @@ class QueryPart(NamedTuple):
 
     @classmethod
     def of(cls, data: RankingData, number: int, rows: Integers | None) -> "QueryPart":
-        """Return the set of training rows `rows`, or of all rows if it is None."""
+        """Return the QueryPart with the training rows `rows`; None stands for all rows."""
         if rows is None:
             return cls(number, None, np.zeros(data.n_queries, dtype=bool), cuts_queries=False)
         count = np.bincount(data.qid[rows], minlength=data.n_queries)

@@ -32,7 +32,7 @@ class Candidate:
 
     @property
     def position(self) -> tuple[int, float]:
-        """Sort key (combination, value): among equal scores, the first candidate is selected."""
+        """Sort key (combination, value) of the candidate; among equal scores, the first wins."""
         return self.combination, self.value
 
     @property
@@ -97,17 +97,17 @@ class SearchResult(ResultTable):
 
     @property
     def values(self) -> Floats:
-        """The value of the grid's parameter, such as C, for each candidate."""
+        """Value of the grid's parameter, such as C, for each candidate of the search."""
         return np.array([candidate.value for candidate in self.candidates])
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of all parameters in which the candidates differ."""
+        """Names of all parameters in which the candidates of the search differ."""
         return (self.parameter, *self.varied)
 
     @property
     def params(self) -> list[dict[str, Any]]:
-        """One dict per candidate, with the parameters in which the candidates differ."""
+        """One dict per candidate of the search, with the parameters in which candidates differ."""
         return [
             {name: getattr(candidate.parameters, name) for name in self.names}
             for candidate in self.candidates
@@ -145,7 +145,7 @@ class SearchResult(ResultTable):
 
     @property
     def n_tried(self) -> int:
-        """Number of combinations of parameters with at least one candidate scored on all folds."""
+        """Number of combinations of parameters of which some candidate was scored on all folds."""
         return len({candidate.combination for candidate in self.candidates})
 
     @property

@@ -22,7 +22,7 @@ RESAMPLES = 2000
 
 
 class Split(NamedTuple):
-    """Rows to train a model on, and documents to score it on."""
+    """Rows to train a model on, and documents to score the model on: a fold or validation data."""
 
     train: Integers | None  # training rows; None for all
     data: RankingData | None  # documents to score; None for no scores

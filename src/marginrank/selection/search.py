@@ -47,7 +47,7 @@ class FitCount:
 
 
 class SplitFit(NamedTuple):
-    """One fit of a candidate: the model, and how close it is to the optimum."""
+    """Result of one fit of a candidate: the model, and how close it is to the optimum."""
 
     model: Any
     scale: Scale | None
@@ -81,7 +81,7 @@ class Search:
     _fits: dict[Candidate, dict[int, SplitFit]] = field(default_factory=dict, init=False)
 
     def run(self) -> Iterator[Candidate]:
-        """Fit and score all candidates; yield the affected candidate after each fit."""
+        """Fit and score all candidates; after each fit, yield the candidate that was fitted."""
         for grid in self._grids():
             for candidate in self.try_grid(grid):
                 if candidate.is_complete:
@@ -92,7 +92,7 @@ class Search:
                     return
 
     def try_grid(self, grid: PathGrid) -> Iterator[Candidate]:
-        """Fit and score the candidates of one grid; yield the affected candidate after each fit."""
+        """Fit and score the candidates of one grid; after each fit, yield the fitted candidate."""
         learner, parts = self.space.learner, self.scorer.parts
         first = len(self.candidates)
         for value in map(float, grid.values):

@@ -20,7 +20,7 @@ FINEST = 0.25  # smallest distance of neighbors in octaves: closer values make n
 
 
 class PathGrid(NamedTuple):
-    """One combination of parameters, and the values of one more parameter to try with it."""
+    """One combination of parameters, with the grid of values to try of one more parameter."""
 
     combination: int
     parameters: Any
@@ -68,7 +68,7 @@ class SearchSpace:
         ]
 
     def points(self, *, coarse: bool) -> int:
-        """Return the number of values in a default grid, about half of it if `coarse`."""
+        """Return the number of values of a default grid; with `coarse`, about half of them."""
         if self.n_points is not None:
             return self.n_points
         return self.learner.n_points // 2 + 1 if coarse else self.learner.n_points
@@ -114,9 +114,9 @@ def check_grid(name: str, values: ArrayLike) -> Floats:
 def beyond(
     values: Floats, value: float, ends: tuple[float, float], room: tuple[float, float]
 ) -> float | None:
-    """Return a value to append to a grid if the best `value` is at its end, or None.
+    """Return a value to extend a grid by, if its best `value` is at an end of it, or None.
 
-    None also if the value would be outside the range `ends` multiplied by the factors `room`.
+    None also if the new value would be outside the range `ends` multiplied by the factors `room`.
     """
     lowest, highest = ends[0] * room[0], ends[1] * room[1]
     step = values[1] / values[0] if values.size > 1 else FARTHER
