@@ -122,10 +122,11 @@ class CurveBasis(Transformation):
         return values
 
     def outer(self, sums: Floats) -> Floats:
-        """Convert sums over documents for each hat function to sums for each basis function.
+        """Convert sums over documents from hat functions to basis functions.
 
-        A sum is Σ_i z_i f(x_i) over documents i with numbers z_i, for a function f. The last axis
-        of `sums` has one entry per function.
+        A sum is Σ_i z_i f(x_i) over documents i with numbers z_i. The last axis of `sums` has one
+        entry per hat function f: piecewise linear, one at a knot and zero at the other knots. In
+        the result it has one entry per basis function.
         """
         by_weight: Floats = (self._transposed @ sums.T).T
         return by_weight
@@ -144,7 +145,7 @@ def _block_diagonal(blocks: Sequence[Floats]) -> Any:
 
 
 class BasisBlock(NamedTuple):
-    """Basis functions of one feature or one grid of an additive model, with their variances."""
+    """Basis functions of one feature, or of one grid over two features, with their variances."""
 
     functions: Floats  # values: one row per column of hat functions, one column per basis function
     variances: Floats
@@ -202,7 +203,7 @@ class CurveShapes:
         return replace(self, blocks=blocks)
 
     def sizes(self, smoothness: float, scale: Floats | None = None) -> Floats:
-        """Return the factors by which a smoothness λ and feature scales σ multiply basis functions.
+        """Return the factors that scale basis functions for a smoothness and feature divisors.
 
         Factors of curves are 0 if the smoothness is infinite: all curves are then straight lines.
         """
@@ -215,10 +216,10 @@ class CurveShapes:
         return np.select([position < 0, position == 0], [1.0, 1.0 / sigma], of_curve)
 
     def basis(self, smoothness: float, scale: Floats | None = None) -> CurveBasis:
-        """Return the scaled basis functions, for which the penalty of weights u is ½‖u‖².
+        """Return the basis functions of all features, scaled for a penalty ½‖u‖² of weights u.
 
-        `smoothness` is λ; if it is infinite, all curves are straight lines. `scale` has the
-        divisors σ of the features, by default 1.
+        The scaling depends on the smoothness λ and the divisors σ of the features (`scale`, by
+        default 1). If λ is infinite, all curves are straight lines.
         """
         sizes = self.sizes(smoothness, scale)
         starts = np.cumsum([block.variances.size for block in self.blocks])[:-1]
@@ -282,9 +283,10 @@ class HatSums(NamedTuple):
         return cls(mean, squares, left_right)
 
     def moments(self, first: Integers, width: int) -> "HatMoments":
-        """Return means of the hat functions of some features, and of products of two of them.
+        """Return means of hat functions and their products, for features with equally many knots.
 
-        Each feature has `width` functions; `first` has the indices of their first functions.
+        A hat function is one at a knot and zero at the other knots. Each feature has `width`
+        functions; `first` has the indices of their first ones.
         """
         at = first[:, None] + np.arange(width)
         products = self.squares[at][:, :, None] * np.eye(width)
@@ -304,9 +306,9 @@ class HatMoments(NamedTuple):
     products: Floats  # (n_features, n_columns, n_columns): means of products of two functions
 
     def present(self) -> "HatMoments":
-        """Return the means over the documents in which the feature is not missing.
+        """Return the same means, over the documents in which the feature has a value.
 
-        The function for missing values is dropped.
+        The first function of each feature, the indicator of missing values, is dropped.
         """
         mean = self.mean[:, 1:] + FEW
         products = self.products[:, 1:, 1:] + FEW * np.eye(mean.shape[1])

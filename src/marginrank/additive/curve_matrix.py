@@ -40,9 +40,10 @@ class HatMatrix(NativeMatrix):
 
     @classmethod
     def of(cls, codes: HatCodes, starts: Integers) -> "HatMatrix":
-        """Return the matrix of hat functions evaluated at encoded feature values.
+        """Return the matrix of hat functions at encoded feature values, one row per document.
 
-        `starts` has the index of the first hat function of each feature.
+        A hat function is one at a knot of a feature and zero at its other knots. `starts` has the
+        index of the first one of each feature.
         """
         return cls(codes, _core.Matrix.hats(codes.codes, codes.steps, starts))
 
@@ -103,9 +104,9 @@ class CurveMatrix(Matrix):
         return self.basis.starts
 
     def combine_blocks(self, combinations: Mapping[int, Combination]) -> "CurveMatrix":
-        """Return the matrix with linear combinations of the columns of some features or grids.
+        """Return the design matrix with linear combinations of the columns of some features.
 
-        `combinations` maps the index of a feature or grid to the coefficients.
+        `combinations` maps the index of a feature, or grid over two features, to the coefficients.
         """
         return replace(self, basis=self.basis.combine(combinations))
 

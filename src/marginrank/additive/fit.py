@@ -184,7 +184,7 @@ class AdditiveProblem(NamedTuple):
         propensity: Floats | None = None,
         seed: int = 0,
     ) -> "AdditiveProblem":
-        """Return the problem with joint functions for the best pairs of features.
+        """Return this fitting problem with joint functions of the best pairs of features added.
 
         Their number is the parameter `interactions`. Pairs are selected by fits with a smooth loss
         and a loose tol. Monotone features have no interactions, because the score would not be
@@ -276,7 +276,7 @@ def exactly_monotone(values: Floats, sign: int) -> Floats:
 
 
 class Layout(NamedTuple):
-    """Knots, encoded feature values and unscaled basis functions of an additive fit.
+    """Knots, encoded feature values and basis functions of an additive fit, before scaling.
 
     Fits with different smoothness and C share them.
     """

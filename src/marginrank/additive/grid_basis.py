@@ -83,9 +83,9 @@ class GridAxis(NamedTuple):
 
 
 def penalty(rows: GridAxis, columns: GridAxis, smoothness: float) -> Floats:
-    """Return the matrix A of the penalty ½ vᵀAv of a function with values v at the nodes of a grid.
+    """Return the matrix A of the roughness penalty ½ vᵀAv of a function on a grid.
 
-    Nodes are ordered row by row.
+    v are the values of the function at the nodes of the grid, row by row.
     """
     slope = rows.differences(1), columns.differences(1)
     bend = [axis.differences(1) + axis.differences(2) / np.pi**2 for axis in (rows, columns)]
@@ -96,10 +96,10 @@ def penalty(rows: GridAxis, columns: GridAxis, smoothness: float) -> Floats:
 
 
 def node_weights(grid: FeatureGrid, axes: HatCodes) -> sp.csr_array:
-    """Return a sparse matrix of bilinear interpolation: one row per document, one column per node.
+    """Return the weights of bilinear interpolation: one row per document, one column per node.
 
     A node is a row and a column of the grid. `axes` has the documents' values of the grid's two
-    features, encoded.
+    features, encoded. The matrix is sparse.
     """
     left, p = axes.codes.astype(np.int64), axes.steps / WHOLE
     n_documents, width = len(left), grid.shape[1]

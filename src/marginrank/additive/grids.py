@@ -48,9 +48,9 @@ class FeatureGrid:
 
     @property
     def widths(self) -> Integers:
-        """Number of columns of the native matrix for each of the four classes of grid nodes.
+        """Number of columns of the native matrix for each of the four parts of the grid.
 
-        The classes are combinations of even and odd rows and columns, see the module docstring.
+        The parts are the nodes in even or odd rows and even or odd columns.
         """
         n, m = self.shape
         even, odd = (n + 1) // 2, n // 2
@@ -73,10 +73,10 @@ class FeatureGrid:
         return place
 
     def corners(self, axes: HatCodes) -> HatCodes:
-        """Encode documents by the four grid nodes around them and their weights there.
+        """Encode documents by the four nodes of the grid around them and their weights there.
 
-        The result has one column per class of nodes: even or odd row, even or odd column. `axes`
-        has the encoded values of the grid's two features.
+        A node is a row and a column. The result has four columns, for nodes in even or odd rows and
+        even or odd columns. `axes` has the encoded values of the grid's two features.
         """
         left, p = axes.codes.astype(np.int64), axes.steps / WHOLE
         n_documents = len(left)
@@ -119,9 +119,10 @@ def with_grids(codes: HatCodes, corners: Sequence[HatCodes]) -> HatCodes:
 
 
 def hat_starts(knots: Knots, grids: Sequence[FeatureGrid]) -> Integers:
-    """Return the index of the first column of each feature, and of each class of grid nodes.
+    """Return the index of the native matrix's first column for each feature and part of a grid.
 
-    Columns are hat functions, see :mod:`marginrank.additive.knots`. The last entry is their number.
+    A grid has four parts: nodes in even or odd rows and columns. The last entry is the number of
+    all columns.
     """
     widths = [np.diff(knots.starts), *(grid.widths for grid in grids)]
     return np.concatenate([[0], np.cumsum(np.concatenate(widths))]).astype(np.int64)

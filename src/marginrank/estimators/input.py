@@ -124,9 +124,9 @@ def training_data(
 
 
 def take_columns(X: Any, **values: Any) -> tuple[Any, dict[str, Any]]:
-    """Replace column names among the arguments by these columns of the data frame X.
+    """Replace arguments such as ``y="label"``, which name a column of X, by this column.
 
-    Return X without the columns, and the arguments.
+    Return the data frame X without these columns, and the arguments by name.
     """
     named = {role: value for role, value in values.items() if isinstance(value, str)}
     if not named or isinstance(X, RankingData):

@@ -202,7 +202,7 @@ class FusionProblem:
             return search.best(weight, rng)
 
     def grid(self, used: Booleans) -> Floats:
-        """Return the best weights from a regular grid, for the queries in the mask `used`."""
+        """Return the best of the fusion weights on a regular grid, for the queries in `used`."""
         best: Floats = self._lattice[int(np.argmax(used.astype(np.float64) @ self._values))]
         return best
 
@@ -223,7 +223,7 @@ class FusionProblem:
         return values
 
     def model(self, weights: Floats) -> FusionModel:
-        """Return a FusionModel with the given weights, scaled to a total of 1."""
+        """Return a FusionModel with the given weights, divided by the sum of their magnitudes."""
         n = len(self._judged.signals)
         base, *changes = (part / self._scale for part in weights.reshape(-1, n))
         falling = changes[1::2]  # weights of s (1 − z)

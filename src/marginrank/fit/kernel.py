@@ -88,10 +88,10 @@ def fit_kernel(
 def choose_landmarks(
     kernel: Kernel, X: Any, n_components: int | None, seed: int, scale: Floats | None = None
 ) -> Landmarks:
-    """Choose the landmarks of a kernel model: all documents if they are few, else a random sample.
+    """Choose the training documents (landmarks) with which a kernel model compares documents.
 
-    Landmarks are the training documents with which documents are compared by the kernel.
-    `n_components` is their number; None means a default.
+    They are all documents if these are few, else a random sample of `n_components` documents. None
+    means a default number.
     """
     n = X.shape[0]
     if n_components is None:
@@ -134,7 +134,7 @@ class KernelMap:
 
     @classmethod
     def of(cls, landmarks: Landmarks, X: Any) -> "KernelMap":
-        """Compute the kernel PCA map ψ from the kernel of the landmarks, which are rows of X."""
+        """Compute the kernel PCA map ψ from landmarks, training documents that are rows of X."""
         with serial_blas():
             values, vectors = _positive_part(landmarks.values(X[landmarks.rows]))
         return cls(landmarks, vectors, np.sqrt(values))
@@ -147,9 +147,9 @@ class KernelMap:
         return self.landmarks.product(X, self.vectors / self.roots, threads, X.dtype)
 
     def expansion(self, w: Floats) -> Floats:
-        """Return the weights β of the landmarks z_i for weights w of the kernel PCA features ψ.
+        """Return the weights β of a kernel model's score for weights w of kernel PCA features ψ(x).
 
-        With them wᵀψ(x) = Σ β_i k(x, z_i) for every x.
+        The score is wᵀψ(x) = Σ β_i k(x, z_i), with the landmarks (training documents) z_i.
         """
         with serial_blas():
             beta: Floats = (self.vectors / self.roots) @ w

@@ -86,7 +86,7 @@ def step_problem(
     propensity: Floats | None = None,
     held_out: Booleans | None = None,
 ) -> StepProblem:
-    """Return the documents and pairs of a chunk in the form that the SGD solver takes.
+    """Return the documents and pairs of a chunk as a StepProblem for stochastic gradient descent.
 
     Queries in the mask `held_out` are left out.
     """
@@ -145,11 +145,11 @@ class Contents(NamedTuple):
         return divisors_of(values_of(self.scale), self.n_features, self.shown)
 
     def loss_scale(self, parameters: OnlineParameters) -> float:
-        """Return the factor of the loss, summed over pairs, in the training objective."""
+        """Return the factor a in the training objective, ½‖w‖² + a · Σ loss over the pairs."""
         return parameters.C / (1.0 if parameters.normalization == "none" else self.weight)
 
     def pair_scale(self, parameters: OnlineParameters) -> float:
-        """Return the factor of the mean loss over pairs in the training objective."""
+        """Return the factor a in the training objective, ½‖w‖² + a · mean loss over the pairs."""
         return self.loss_scale(parameters) * self.weight
 
 

@@ -31,7 +31,7 @@ CUT_SHORT = (StopReason.INTERRUPTED, StopReason.FAILED)
 
 
 class Problems(NamedTuple):
-    """The functions by which a learner makes and solves the problems of an NDCG fit.
+    """The functions by which an NDCG fit makes and solves its sequence of problems.
 
     See :func:`fit_in_rounds`.
     """
@@ -58,7 +58,7 @@ class Top:
         self._n_rankings = 0
 
     def ndcg(self, scores: Floats) -> float:
-        """Return the mean NDCG@k of given scores over the training queries, with their weights."""
+        """Return the mean NDCG@k of the training queries (weighted) for given scores."""
         data = self.data
         options: Any = {"ties": "average", "per_query": True, "n_jobs": self._threads}
         values = ndcg(data.y, scores, qid=data.qid, k=self._k, **options)
@@ -72,7 +72,7 @@ class Top:
         return ranking.documents.by_row(by_document)
 
     def weigh(self, scores: Floats) -> PairFactors:
-        """Include the ranking by `scores` in the mean discounts; return the new pair weights."""
+        """Include a ranking in the documents' mean DCG discounts; return the new pair weights."""
         self._n_rankings += 1
         self.mean += (self.discounts(scores) - self.mean) / self._n_rankings
         return top_difference(self.data.y, self.data.qid, self.mean, self._k)
@@ -153,7 +153,10 @@ class _Rounds:
         return w
 
     def together(self, stop: StopReason | None = None) -> Solution:
-        """Return the weights and report of the best problem, with the history of all problems."""
+        """Return the weights and report of the problem with the best NDCG.
+
+        The report has the history of all problems.
+        """
         w, best = self.solutions[_best(self.values)]
         last = self.solutions[-1][1]
         if last.stop_reason in CUT_SHORT:

@@ -121,7 +121,7 @@ class Ranking:
 
     @property
     def offsets(self) -> Integers:
-        """Offsets of queries: query q consists of documents offsets[q] … offsets[q + 1] − 1."""
+        """Start of each query: query q has the documents offsets[q] … offsets[q + 1] − 1."""
         return self.documents.offsets
 
     @cached_property
@@ -131,7 +131,7 @@ class Ranking:
 
     @cached_property
     def order(self) -> Integers:
-        """Indices that rank documents: they sort each query by descending score."""
+        """Indices that sort the documents of each query by descending score."""
         return _core.rank_documents(self.scores, self.offsets, self.threads)
 
     @cached_property
@@ -141,7 +141,7 @@ class Ranking:
 
     @cached_property
     def retrieved(self) -> Booleans:
-        """Whether the document at each rank was retrieved; queries are concatenated."""
+        """Whether the document at each rank of each query was retrieved."""
         return self.found[self.order]
 
     @cached_property
@@ -153,11 +153,11 @@ class Ranking:
         return TieGroups(np.flatnonzero(first), self.labels.size)
 
     def best_first(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
-        """Reorder one value per document from grouped order to ranked order, best score first."""
+        """Sort one value per document by rank, best first, within each query."""
         return values[self.order]
 
     def expected(self, values: Floats) -> Floats:
-        """Return one value per document in ranked order; averaged over ties if `average_ties`."""
+        """Sort one value per document by rank; with `average_ties`, average it over ties."""
         ranked = self.best_first(values)
         return self.ties.mean(ranked) if self.average_ties else ranked
 
@@ -166,7 +166,7 @@ class Ranking:
         return values[_core.rank_documents(values, self.offsets, self.threads)]
 
     def repeat(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
-        """Return an array with one entry per document: the value of the document's query."""
+        """Return one value per document, given one value per query."""
         return np.repeat(values, self.sizes)
 
     def total(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
@@ -174,7 +174,7 @@ class Ranking:
         return np.add.reduceat(values, self.offsets[:-1])
 
     def running(self, operation: np.ufunc, values: Floats) -> Floats:
-        """Accumulate values down each query's ranking, as ``operation.accumulate`` does."""
+        """Accumulate values down the ranking of each query, as ``np.ufunc.accumulate`` does."""
         # Doubling steps: differences of one long cumulative sum would lose the digits of queries
         # with small values.
         result, step = values, 1
@@ -221,7 +221,7 @@ class TieGroups:
         return np.add.reduceat(values, self.starts)
 
     def repeat(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
-        """Return an array with one entry per document: the value of its group of ties."""
+        """Return one value per document, given one value per group of tied documents."""
         return np.repeat(values, self.sizes)
 
     def mean(self, values: Floats) -> Floats:

@@ -52,7 +52,7 @@ UNREADABLE = (
 
 @dataclass(frozen=True)
 class KernelModel:
-    """A fitted kernel model as plain data: landmarks, their weights, parameters and fit report.
+    """A fitted kernel model as plain data: training documents, their weights, and parameters.
 
     Attributes
     ----------
@@ -104,7 +104,8 @@ class KernelModel:
         """Return the contribution of each feature to the difference of two documents' scores.
 
         The largest contribution is first. Only the kernels "linear" and "precomputed" have such
-        contributions; with the latter, a feature is the kernel with a training document.
+        contributions. For a precomputed kernel, feature j is the kernel value with training
+        document j.
         """
         X = check_rows(preferred, other, self.n_features, self.feature_names, missing=False)
         weights = self.weights()
@@ -129,7 +130,7 @@ class KernelModel:
         return weights if self.scale is None else weights / self.scale**2
 
     def compared(self) -> Landmarks:
-        """Return the landmarks of the model, as an object that computes kernel values with them."""
+        """Return the model's training documents, as an object that computes kernels with them."""
         from marginrank.models.kernels import Landmarks  # late: it imports scikit-learn
 
         return Landmarks(self.kernel(), self.landmark_rows, self.landmarks, self.scale)

@@ -1,4 +1,4 @@
-"""Kernel functions, computed by scikit-learn, and sums of kernel values over landmarks."""
+"""Kernel functions, computed by scikit-learn, and weighted sums of kernel values."""
 
 import math
 from collections.abc import Callable
@@ -64,7 +64,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Landmarks:
-    """The training documents z_i that define a kernel model's score, Σ_i β_i k(x, z_i)."""
+    """The training documents z_i (landmarks) in a kernel model's score, Σ_i β_i k(x, z_i)."""
 
     kernel: Kernel
     rows: Integers  # row numbers of the landmarks in the training data
@@ -73,7 +73,7 @@ class Landmarks:
 
     @cached_property
     def center(self) -> Floats | None:
-        """Mean of the landmarks, subtracted from documents before kernels are computed, or None."""
+        """Mean of the landmark documents, subtracted before kernels are computed, or None."""
         # The squared distances of "rbf" are differences of squared norms, in which large offsets
         # would cancel all digits. A common offset does not change any distance.
         if self.kernel.function != "rbf" or sp.issparse(self.documents):
@@ -83,7 +83,7 @@ class Landmarks:
 
     @cached_property
     def seen(self) -> Any:
-        """The landmarks as arguments of the kernel: centered, and divided by the scale."""
+        """The landmark documents, centered and divided by the scale, as arguments of the kernel."""
         return self._as_seen(self.documents)
 
     def _as_seen(self, X: Any) -> Any:
@@ -99,7 +99,7 @@ class Landmarks:
         return divided
 
     def values(self, X: Any) -> NDArray[Any]:
-        """Return the kernel matrix: one row per document in X, one column per landmark."""
+        """Return the kernel of each document in X (row) with each landmark document (column)."""
         if self.documents is None:
             columns = X[:, self.rows]
             values: NDArray[Any] = columns.toarray() if sp.issparse(columns) else columns
@@ -116,7 +116,7 @@ class Landmarks:
     def product(
         self, X: Any, B: Floats, threads: int, dtype: DTypeLike = np.float64
     ) -> NDArray[Any]:
-        """Return K B, with the kernel matrix K of documents X and the landmarks.
+        """Return K B, with the kernel matrix K of the documents X and the landmark documents.
 
         It is computed in blocks of rows, which do not depend on the number of threads.
         """

@@ -46,7 +46,7 @@ class LeaveOneOutLearner(LinearLearner):
 
 
 def leave_one_out_learner(learner: PathLearner) -> PathLearner:
-    """Return the learner for ``cv="loo"``; raise ParameterError if the models are not linear."""
+    """Return the PathLearner for ``cv="loo"``; raise ParameterError if models are not linear."""
     if learner is not LINEAR:
         raise ParameterError(given("cv", LOO), " is for RankSVMCV only; use a number of folds.")
     return LeaveOneOutLearner()

@@ -22,7 +22,7 @@ RULES = ("best", "one_se")
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """One setting of all parameters that a search tries, with its scores so far."""
+    """One setting of all parameters that a search tries, with its score on each fold."""
 
     combination: int  # index of the combination; candidates that differ only in `value` share it
     parameters: Any
@@ -145,16 +145,16 @@ class SearchResult(ResultTable):
 
     @property
     def n_tried(self) -> int:
-        """Number of combinations of parameters of which some candidate was scored on all folds."""
+        """Number of combinations of parameters scored on all folds with some grid value."""
         return len({candidate.combination for candidate in self.candidates})
 
     @property
     def n_untried(self) -> int:
-        """Number of candidates of the first grids that were not scored on all folds."""
+        """Number of parameter settings that were planned but not scored on all folds."""
         return max(self.n_candidates - len(self.candidates), 0)
 
     def label(self, k: int) -> str:
-        """Return the parameters of candidate k, without the grid's parameter, as a short text."""
+        """Return the parameters of candidate k, except the grid's parameter, as a short text."""
         return short_params(self.candidates[k].parameters, self.varied) or "mean ± standard error"
 
     def convergence_message(self) -> Message | None:
@@ -195,12 +195,12 @@ class SearchResult(ResultTable):
 
 
 def find_best(candidates: Sequence[Candidate], mean: Floats, error: Floats, rule: str) -> int:
-    """Return the index of the candidate that a search selects.
+    """Return the index of the candidate (setting of the parameters) that a search selects.
 
-    The rule "best" selects the highest mean. Among means that are equal up to rounding, it selects
-    the first combination of parameters and its smallest grid value. The rule "one_se" selects, in
-    the same combination, the smallest value whose mean is within one standard error of the best
-    mean.
+    The rule "best" selects the highest mean score. Among means that are equal up to rounding, it
+    selects the first combination of parameters and its smallest grid value, such as C. The rule
+    "one_se" selects, in the same combination, the smallest value whose mean is within one standard
+    error of the best mean.
     """
     equals = np.flatnonzero(~(exceeds(np.nanmax(mean), mean) | np.isnan(mean)))
     best = min(equals.tolist(), key=lambda k: candidates[k].position)
@@ -221,7 +221,7 @@ def find_best(candidates: Sequence[Candidate], mean: Floats, error: Floats, rule
 
 
 def find_runner_up(mean: Floats, best: int) -> int | None:
-    """Return the index of the highest mean except the selected candidate `best`, or None."""
+    """Return the index of the second best mean, given the index of the best one, or None."""
     others = mean.copy()
     others[best] = np.nan
     return None if np.isnan(others).all() else int(np.nanargmax(others))

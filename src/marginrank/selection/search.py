@@ -39,7 +39,7 @@ from marginrank.selection.space import PathGrid, SearchSpace, beyond, midpoints,
 
 @dataclass
 class FitCount:
-    """Number of finished and planned fits, over one or several searches."""
+    """Number of finished and planned fits of models, over one or several searches."""
 
     planned: int | None = None  # number of planned fits; None if unknown
     done: int = 0
@@ -47,7 +47,7 @@ class FitCount:
 
 
 class SplitFit(NamedTuple):
-    """Result of one fit of a candidate: the model, and how close it is to the optimum."""
+    """Result of one fit of a search: the model, and how close it is to the optimum."""
 
     model: Any
     scale: Scale | None
@@ -59,9 +59,9 @@ class SplitFit(NamedTuple):
 
 @dataclass(eq=False)
 class Search:
-    """Fits and scores the candidates of a search space, one grid after the other.
+    """Fits and scores all parameter settings of a search space on folds or validation data.
 
-    It can be stopped at any time: a candidate is then selected from all that were scored on every
+    It can be stopped at any time: a setting is then selected from all that were scored on every
     fold.
     """
 
@@ -81,7 +81,7 @@ class Search:
     _fits: dict[Candidate, dict[int, SplitFit]] = field(default_factory=dict, init=False)
 
     def run(self) -> Iterator[Candidate]:
-        """Fit and score all candidates; after each fit, yield the candidate that was fitted."""
+        """Fit and score all parameter settings; after each fit, yield its setting (Candidate)."""
         for grid in self._grids():
             for candidate in self.try_grid(grid):
                 if candidate.is_complete:
@@ -92,7 +92,7 @@ class Search:
                     return
 
     def try_grid(self, grid: PathGrid) -> Iterator[Candidate]:
-        """Fit and score the candidates of one grid; after each fit, yield the fitted candidate."""
+        """Fit and score the parameter settings of one grid; after each fit, yield a Candidate."""
         learner, parts = self.space.learner, self.scorer.parts
         first = len(self.candidates)
         for value in map(float, grid.values):
@@ -114,12 +114,12 @@ class Search:
             begin = time.perf_counter()
 
     def fits(self, candidate: Candidate) -> list[SplitFit]:
-        """Return the fits of a candidate, one per fold; it must have been scored on all folds."""
+        """Return the fits of one parameter setting, one per fold; all folds must be scored."""
         by_part = self._fits[candidate]
         return [by_part[part] for part in range(len(by_part))]
 
     def models(self, candidate: Candidate) -> list[Any]:
-        """Return the models of a candidate, one per fold; it must have been scored on all folds."""
+        """Return the models of one parameter setting, one per fold; all folds must be scored."""
         return [fit.model for fit in self.fits(candidate)]
 
     def result(self, rule: str = "best", *, compare: bool = True) -> SearchResult:

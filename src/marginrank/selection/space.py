@@ -20,7 +20,7 @@ FINEST = 0.25  # smallest distance of neighbors in octaves: closer values make n
 
 
 class PathGrid(NamedTuple):
-    """One combination of parameters, with the grid of values to try of one more parameter."""
+    """One combination of parameters to try, with all values to try of one more, such as C."""
 
     combination: int
     parameters: Any
@@ -29,7 +29,7 @@ class PathGrid(NamedTuple):
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """All combinations of the parameter values in `axes`, each with a grid such as values of C."""
+    """Settings of parameters to try: all combinations of `axes`, each with values of C or such."""
 
     base: Any  # values of the parameters not searched; `tol` is for the final fit only
     axes: Mapping[str, Sequence[Any]]  # values to try, by name
@@ -74,7 +74,7 @@ class SearchSpace:
         return self.learner.n_points // 2 + 1 if coarse else self.learner.n_points
 
     def n_candidates(self, *, coarse: bool) -> int:
-        """Return the number of candidates in the first grids of the search."""
+        """Return the number of parameter settings that a search tries before it refines grids."""
         n_points = self.points(coarse=coarse) if self.values is None else len(self.values)
         if self.room is not None:
             return len(self.combinations) - 1 + n_points
@@ -82,7 +82,7 @@ class SearchSpace:
 
     @property
     def room(self) -> tuple[float, float] | None:
-        """Factors by which a default grid may grow at both ends; None if it is not extended."""
+        """Factors by which a default grid may be extended at both ends; None if it is fixed."""
         return self.learner.room if self.values is None else None
 
     def grids(
