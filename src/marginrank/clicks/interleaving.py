@@ -14,7 +14,10 @@ FIRST, SECOND = 0, 1
 
 
 class Interleaved(NamedTuple):
-    """A list combined from two rankings; `team` has the ranking (0 or 1) each document is from."""
+    """A list combined from two rankings, 0 and 1.
+
+    `team` is the number of the ranking that contributed each document.
+    """
 
     documents: list[Any]
     team: list[int]

@@ -412,7 +412,7 @@ def as_ranking_data(
 ) -> RankingData:
     """Return a RankingData made from the arguments of `fit`; X itself if it is a RankingData.
 
-    Raise ValueError for arguments in addition to a RankingData, and for NaN unless `allow_nan`.
+    Raise ValueError for y, qid, … beside a RankingData, and for NaN in X unless `allow_nan`.
     """
     others: dict[str, Any] = {
         "qid": qid,

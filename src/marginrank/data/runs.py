@@ -161,7 +161,7 @@ def retrieved_features(
 
 
 def run_of(queries: NDArray[Any], documents: Sequence[str] | None, scores: ArrayLike) -> ByDocument:
-    """Convert arrays of query ids, document ids and scores to a run, {query: {document: score}}."""
+    """Convert arrays of query ids, document ids and scores to {query: {document: score}}."""
     if documents is None:
         raise ValueError("the data has no document ids; pass them as comments=.")
     values = check_vector(scores, "scores", len(documents), "one score per document")
@@ -209,7 +209,7 @@ class _Entries(NamedTuple):
         return self._replace(key=self.key[kept], value=self.value[kept])
 
     def at(self, keys: Integers) -> Floats:
-        """Return the score or label for each of some sorted keys; -inf for keys that are absent."""
+        """Look up scores (or labels) by sorted keys of documents; -inf for absent documents."""
         values = np.full(keys.size, -np.inf)
         row = np.searchsorted(keys, self.key)
         found = np.append(keys, -1)[row] == self.key

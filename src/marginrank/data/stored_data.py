@@ -51,10 +51,10 @@ def between(data: RankingData, first: int, last: int, X: Any) -> RankingData:
 
 
 def open_if_it_fits(folder: Path) -> RankingData:
-    """Open a store as a RankingData; a compressed X larger than free memory stays on disk.
+    """Open a store (data set on disk); X stays on disk if it is compressed and larger than memory.
 
-    An X that is not compressed (packed) is mapped into memory, whatever its size. A compressed X
-    stays on disk only if its rows are in the order of the queries.
+    An X that is not compressed (packed) is memory-mapped, whatever its size. A compressed X stays
+    on disk only if its rows are in the order of the queries.
     """
     found = open_store(folder, verify=False, map_features=False)
     stored = found.stored

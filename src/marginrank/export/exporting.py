@@ -51,8 +51,8 @@ def export_files(
     Returns
     -------
     dict of str to bytes
-        The main file under the key "". Other keys are inserted into the name of the main file:
-        "features" is written to model.features.json if the main file is model.json.
+        The contents of each file. The key of the main file is "". Another key is a part of the file
+        name: "features" is written to model.features.json if the main file is model.json.
 
     Raises
     ------
@@ -132,10 +132,10 @@ def write_files(path: str | os.PathLike[str], files: Files) -> list[str]:
 
 
 def paths_of(path: str | os.PathLike[str], parts: list[str] | Files) -> list[str]:
-    """Return the paths of an export's files, given the main path and the keys of the files.
+    """Return the paths of the files of an export, given the main path and the keys of the files.
 
-    For the path model.json, the key "features" becomes model.features.json. A key with an ending of
-    its own keeps it: for model.sd, "names.json" becomes model.names.json.
+    With the main path model.json, the key "features" becomes model.features.json. A key with an
+    ending of its own keeps it: with model.sd, "names.json" becomes model.names.json.
     """
     main = Path(path)
     named = (part if "." in part else part + main.suffix for part in parts)

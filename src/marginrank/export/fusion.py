@@ -19,7 +19,7 @@ from marginrank.models import FusionModel
 
 
 class WeightedSignals(NamedTuple):
-    """A fusion model to export; `signals` are the names of the searches in the search engine."""
+    """A fusion model to export: the searches that it combines (`signals`) and their weights."""
 
     name: str  # name of the model: letters, digits and _
     signals: tuple[str, ...]
@@ -33,6 +33,8 @@ def fusion_files(
     model: FusionModel, to: str, *, name: str = "marginrank", names: Names | None = None
 ) -> Files:
     """Return the contents of files that make a search engine combine searches like a fusion model.
+
+    A fusion model adds the weighted, normalized scores of several searches, its *signals*.
 
     Parameters
     ----------
@@ -48,7 +50,8 @@ def fusion_files(
     Returns
     -------
     dict of str to bytes
-        The main file under the key "". Other keys are inserted into the name of the main file.
+        The contents of each file. The key of the main file is "". Another key is a part of the file
+        name: "search" is written to fusion.search.json if the main file is fusion.json.
 
     Raises
     ------

@@ -30,7 +30,10 @@ Entry = TypeVar("Entry")
 
 @dataclass(frozen=True)
 class Sum(Generic[Entry]):
-    """A model for export: its score is the offset plus the sum of all terms, in feature order."""
+    """Base of models for export: the score is the offset plus the sum of terms, in feature order.
+
+    A term is the contribution of a feature (or of a training document, in a kernel model).
+    """
 
     name: str  # name of the model: letters, digits and _
     features: tuple[str, ...]  # names of all features
@@ -130,17 +133,17 @@ class GridTerm:
 
     @property
     def columns(self) -> list[Curve]:
-        """The interaction as curves of the first feature: one for each knot of the second.
+        """Curves of the first feature that together make up this function of two features.
 
-        The first curve is for missing values of the second feature.
+        There is one curve for missing values of the second feature, then one for each of its knots.
         """
         return _curves_on(self.axes[0], self.at_nodes.T)
 
     @property
     def rows(self) -> list[Curve]:
-        """The interaction as curves of the second feature: one for each knot of the first.
+        """Curves of the second feature that together make up this function of two features.
 
-        The first curve is for missing values of the first feature.
+        There is one curve for missing values of the first feature, then one for each of its knots.
         """
         return _curves_on(self.axes[1], self.at_nodes)
 

@@ -30,8 +30,7 @@ def load_pairs(source: Source) -> PairList:
     source : path or binary file object
         Columns are separated by tabs, spaces or commas: the preferred row, the other row and, in
         all lines or in none, a weight, or a weight and a margin. Rows are numbered from 0. There is
-        no header. Names that end in .gz, .bz2, .xz and .zst are decompressed; "-" is standard
-        input.
+        no header. Files that end in .gz, .bz2, .xz or .zst are decompressed; "-" is standard input.
 
     Returns
     -------

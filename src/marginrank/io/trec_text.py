@@ -30,7 +30,7 @@ def load_run(source: Source | Any) -> ByDocument:
     ----------
     source : path, binary file object, mapping, data frame or ranx.Run
         TREC text, ``query Q0 document rank score tag`` per line, or a JSON object
-        ``{query: {document: score}}``. Names that end in .gz, .bz2, .xz and .zst are decompressed;
+        ``{query: {document: score}}``. Files that end in .gz, .bz2, .xz or .zst are decompressed;
         "-" is standard input. Other objects are converted.
 
     Returns
@@ -80,7 +80,7 @@ def load_qrels(source: Source) -> ByDocument:
     ----------
     source : path or binary file object
         TREC text, ``query 0 document label`` per line, or a JSON object
-        ``{query: {document: label}}``. Names that end in .gz, .bz2, .xz and .zst are decompressed;
+        ``{query: {document: label}}``. Files that end in .gz, .bz2, .xz or .zst are decompressed;
         "-" is standard input.
 
     Returns
@@ -115,7 +115,7 @@ def load_qrels(source: Source) -> ByDocument:
 
 
 def dump_run(run: ByDocument, path: Path, *, tag: str = "marginrank") -> None:
-    """Write a run as TREC text, best documents first; names such as run.txt.gz are compressed.
+    """Write a run as TREC text, best documents first; files such as run.txt.gz are compressed.
 
     Parameters
     ----------

@@ -112,7 +112,7 @@ class _Side:
         self.features = self._model and (self._model.n_features, self._model.feature_names)
 
     def read(self, files: Sequence[str], reading: Reading, phases: Phases) -> RankingData:
-        """Read the data files; if this ranking is a model, with the features of the model."""
+        """Read the data files; if this ranking is a model, check that its features are there."""
         if self._model is None:
             return open_data(files, reading, phases)
         return _models.open_data_for(self._model, files, reading, phases)

@@ -121,9 +121,9 @@ def open_any_size(
     request: DataRequest | None = None,
     name: str | None = None,
 ) -> RankingData:
-    """Read text, a table or a store as a RankingData, even if a store is larger than memory.
+    """Read text, a table or a store (data set on disk) as a RankingData.
 
-    X of a packed store that does not fit in memory stays on disk.
+    If a store is larger than memory, its feature matrix stays on disk.
     """
     if len(files) > 1 or kind_of(files[0]) != "store":
         return open_data(files, reading, phases, request, name)

@@ -46,7 +46,7 @@ class Phases:
 
     @contextmanager
     def counting(self, what: str) -> Iterator[Callable[[int, int], None] | None]:
-        """Show the progress of a loop; yield a callback(n_done, n_total), or None."""
+        """Show the progress of a loop; yield a callback(n_done, n_total); off a terminal, None."""
         with self._bar("status_line", what) as show:
             yield show and (lambda done, total: show(f"{what} {done:,} of {total:,}"))
 
@@ -73,7 +73,7 @@ class Phases:
 
     @contextmanager
     def streaming(self, verbose: bool, progress: "StreamProgress") -> Iterator["Watch"]:
-        """Show the progress of a fit that reads X from disk; yield its callbacks."""
+        """Show the progress of a fit that reads X from disk; yield the callbacks to pass to it."""
         from marginrank.fit.stream_progress import Watch
 
         if verbose:

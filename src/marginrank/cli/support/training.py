@@ -94,7 +94,7 @@ class TrainingTask(NamedTuple):
     def open(
         self, request: DataRequest | None = None, memory_limit: str | None = None
     ) -> OpenedData:
-        """Read the training data; X of a store that is larger than memory stays on disk."""
+        """Read the training data; if a store is larger than memory, its features stay on disk."""
         if [kind_of(path) for path in self.files] != ["store"]:
             return OpenedData(open_data(self.files, self.reading, self.phases, request))
         with self.phases.reading(self.files[0]):

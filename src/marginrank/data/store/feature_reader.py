@@ -121,11 +121,11 @@ class FeatureReader:
         self._unpacked = _allocate(max((size.in_memory for size in unpacked), default=0))
 
     def sweep(self, blocks: Iterable[int]) -> Iterator[tuple[int, Any]]:
-        """Make one pass over X: yield (block number, rows) for the blocks with the given numbers.
+        """Make one pass over X: yield (block number, rows) for the given block numbers.
 
-        Numbers may be omitted or repeated. Rows are an ndarray or a csr_array. They are read-only,
-        and valid until the next block is requested, because their memory is then reused. Starting
-        a new pass ends the previous one.
+        Rows are an ndarray or a csr_array. They are read-only, and valid until the next block is
+        requested, because their memory is then reused. Block numbers may be in any order. A new
+        pass ends the previous one.
         """
         numbers = range(len(self._blocks))
         order = [numbers[block] for block in blocks]

@@ -191,9 +191,10 @@ def _python(
 
 
 def write_vespa(model: WeightedSignals) -> dict[str, bytes]:
-    """Return a rank profile of Vespa that combines the signals in its global phase.
+    """Return a rank profile of Vespa that combines the scores of several searches.
 
-    Signals must have the names of rank features, such as bm25(title).
+    The searches (signals) must have the names of rank features, such as bm25(title). Their scores
+    are normalized and added in Vespa's global phase.
     """
     check_vespa_profile(model.name)
     for signal in model.signals:
