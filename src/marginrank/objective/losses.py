@@ -256,7 +256,7 @@ LOSSES = _Losses(
     (
         Loss("squared_hinge", (Piece(1.0, 1.0, 2),), margin=1.0),
         Loss("hinge", (Piece(1.0, 1.0, 1),), margin=1.0),
-        # Quadratic on [0, 1], linear below 0 (paper 2, section 4.1).
+        # Quadratic on [0, 1], linear below 0 (Chapelle and Keerthi, 2010, section 4.1).
         Loss("huber", (Piece(1.0, 1.0, 2), Piece(-1.0, 0.0, 2)), margin=1.0),
     ),
     {"logistic": logistic},

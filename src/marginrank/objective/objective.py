@@ -134,9 +134,9 @@ class Objective:
         return self.at(np.zeros(self.n_features), self.space.zero())
 
     def at_point(self, point: "Point") -> "Point":
-        """Evaluate this objective at the w of `point`, an evaluation of another; does not read X.
+        """Evaluate this objective at the weights of `point`, from its scores; does not read X.
 
-        Both objectives must have the same documents, so the scores of the point can be used again.
+        `point` is an evaluation of another objective on the same documents.
         """
         evaluation = self.pair_loss.evaluate(point.scores, point.state)
         return Point(self, point.w, evaluation, point.accumulated_update)
@@ -159,7 +159,7 @@ class Objective:
         return replace(self.on(matrix), features=self.feature(columns), share=share)
 
     def feature(self, j: Any) -> Any:
-        """Return the column indices in the original data of features `j` of this objective."""
+        """Translate feature indices of this objective to column indices of the original data."""
         return self.matrix.feature(j) if self.features is None else self.features[j]
 
     def sample(self, fraction: float, seed: int) -> "Objective":
@@ -191,7 +191,7 @@ class Objective:
 
     @property
     def feature_variances(self) -> Floats | None:
-        """Approximate variances of the features; None if unknown or if no few dominate."""
+        """Approximate variances of the features if a few vary far more than others, else None."""
         return self.matrix.variances
 
     def scores(self, w: Floats) -> Scores:

@@ -97,7 +97,7 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
     @property
     @abstractmethod
     def covered(self) -> float:
-        """The total weight of all pairs, to which the weights of a sample are scaled up.
+        """The total weight of all pairs, for scaling the weights of a sample up to the same total.
 
         It is the sum over queries of the query weight times the number of pairs (if they are
         implied by labels) or the total pair weight (if they are listed).

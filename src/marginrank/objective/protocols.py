@@ -57,8 +57,8 @@ class LossSums(NamedTuple):
 class Evaluation(NamedTuple):
     """The loss on pairs and its gradient at one score vector.
 
-    `by_query` is an array with one row per query (its loss and the two sizes of LossSums), or any
-    object if the design implements all methods that take it.
+    `by_query` has the loss of each query and the two sizes of LossSums, usually as an array with
+    one row per query. A backend may use another type, which only its own methods read.
     """
 
     scores: Scores
@@ -363,7 +363,7 @@ class Matrix(ABC):
         return pairs
 
     def feature(self, j: Any) -> Any:
-        """Return the column indices in the original data of columns `j` of this matrix."""
+        """Translate column indices of this matrix to column indices of the original data."""
         return j
 
     def on_host(self) -> "Matrix | None":
@@ -384,7 +384,7 @@ class Matrix(ABC):
 
     @property
     def variances(self) -> Floats | None:
-        """Approximate variances of the columns; None if unknown or if no few dominate."""
+        """Approximate variances of the columns if a few vary far more than others, else None."""
         return None
 
 

@@ -167,9 +167,9 @@ class Calls:
     ) -> tuple[Evaluation, list[Floats | None]]:
         """Evaluate the loss over all parts of X by calling the function `task` on each part.
 
-        `task` reports the fields of LossSums, which are added up, and further numbers or arrays,
-        whose sums are returned as well. The score vector stays with the parts, unless `scores` is
-        given.
+        `task` returns the sums over its part, which are added up: first the fields of LossSums,
+        then further numbers or arrays, which are returned beside the Evaluation. The score vector
+        stays with the parts, unless `scores` is given.
         """
         losses = [OrderedSum() for _ in LossSums._fields]
         others: list[OrderedSum | None] = []

@@ -86,9 +86,9 @@ class Order(NamedTuple):
 
 
 class Window(NamedTuple):
-    """The range of the sorted scores in which a document has pairs with a positive hinge term.
+    """For each document, the range of the sorted scores in which it has pairs with a positive loss.
 
-    Two tensors have one position per document; they bound the range in an :class:`Order`.
+    The range is bounded by two positions in an :class:`Order`.
     """
 
     end: Tensor  # preferred partners of the document are before this position
@@ -110,10 +110,9 @@ def inverse(permutation: Tensor) -> Tensor:
 
 
 def find_window(documents: DeviceDocuments, order: Order, theta: float) -> Window:
-    """For each document, find the range of the sorted scores that has its active pairs.
+    """For each document, find the range of the sorted scores with which it has a positive loss.
 
-    A pair (i, j), in which i is preferred, is active if its hinge term at θ is positive: s_i < s_j
-    + θ.
+    A pair (i, j), in which i is preferred, has a positive hinge term at θ if s_i < s_j + θ.
     """
     end = _first_not_below(documents, order, theta)
     # `begin` follows from `end`, not from a second comparison: both sides of a pair must agree

@@ -92,10 +92,10 @@ class Leaves:
 
 
 class PassRanges(NamedTuple):
-    """The pairs of one pass: each document forms its pairs with one range of documents.
+    """Where the partners of each document are, for the pairs whose levels first differ at one bit.
 
-    A pass has the pairs whose levels first differ at one bit; the docstring of the module explains
-    it.
+    A level is the rank of a label in its query. The partners of a document are the documents that
+    it forms such pairs with; they are in one range of `source`.
     """
 
     source: Tensor  # int32, the document at each position

@@ -29,7 +29,7 @@ class PairKernel(Protocol):
 
 
 class PairPlan(Protocol):
-    """Interface of tensors that depend on the pairs only, not on scores or loss; computed once."""
+    """Interface of a set of tensors that depend on the pairs only, not on scores or loss."""
 
     def kernel(self, loss: Loss) -> PairKernel: ...
 

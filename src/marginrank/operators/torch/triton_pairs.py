@@ -1,11 +1,11 @@
-"""Triton kernels for the loss on pairs from labels, and its Hessian products.
+"""Triton kernels for the loss on pairs from labels, for short queries.
 
-An evaluation of the loss takes four kernel launches, a Hessian product one. Each program has a
-chunk of the documents of a query and compares each of them with all documents of the query.
-Queries need no sort, no windows and no shared state, and the work of a query is the square of its
-length, in registers. Sums are sums of integers as in
-:mod:`~marginrank.operators.torch.fixed_point`, so they do not depend on chunks and have the bits of
-the PyTorch operations. :meth:`FusedPlan.suits` decides for which data these kernels are used.
+Each Triton program takes a chunk of the documents of a query and compares each of them with all
+documents of the query, in registers. The work is the square of the number of documents, but there
+is no sort and no shared state. The loss takes four kernel launches, a Hessian-vector product one.
+Sums are sums of integers as in :mod:`~marginrank.operators.torch.fixed_point`, so they do not
+depend on chunks and have the same bits as sums by PyTorch operations. :meth:`FusedPlan.suits`
+decides for which data these kernels are used.
 """
 
 from typing import Any, NamedTuple

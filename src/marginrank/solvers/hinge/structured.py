@@ -1,10 +1,13 @@
 """Solver for the hinge loss with linear constraints, a group penalty or an l1 norm, by smoothing.
 
-The smoothed problems of :mod:`marginrank.solvers.hinge.widths`, one per width, are solved by other
-solvers. With linear constraints Gu ≥ 0 (a cone), this is :mod:`~marginrank.solvers.cone.pivoting`;
-with groups, :func:`~marginrank.solvers.sparse.group_newton.group_newton`; with an l1 norm,
-:mod:`~marginrank.solvers.sparse.proximal_newton`. With an l1 norm the problem is a linear program,
-up to a ridge: below some width the lower bound is exact, and the minimum is linear in the width.
+The hinge is replaced by smooth losses that differ from it on an interval of decreasing width, see
+:mod:`marginrank.solvers.hinge.widths`. The smooth problems are solved by other solvers: with linear
+constraints Gu ≥ 0 (a cone) by :mod:`~marginrank.solvers.cone.pivoting`, with groups by
+:func:`~marginrank.solvers.sparse.group_newton.group_newton`, and with an l1 norm by
+:mod:`~marginrank.solvers.sparse.proximal_newton`.
+
+With an l1 norm the problem is a linear program, except for a ridge: the solution is linear in the
+width if the width is small, so it is extrapolated to zero.
 """
 
 from abc import abstractmethod

@@ -45,10 +45,10 @@ def decrement_bound(
     enough: float,
     max_steps: int = MAX_STEPS,
 ) -> float:
-    """Return an upper bound on the Newton decrement ½ gᵀH⁻¹g.
+    """Return an upper bound on the decrease ½ gᵀH⁻¹g that a Newton step predicts.
 
-    H is the Hessian at `point`, and g = `gradient`. The bound may exceed the value by `enough`, and
-    by more after `max_steps` products with H.
+    H is the Hessian at `point`, and g = `gradient`. The bound exceeds this value by at most
+    `enough`, or by more after `max_steps` products with H.
     """
     # Conjugate gradients on H d = g. A residual r hides at most ½ rᵀH⁻¹r ≤ ½‖r‖² / ρ. Estimating it
     # by the preconditioner would prove nothing, because the preconditioner is what is in doubt.

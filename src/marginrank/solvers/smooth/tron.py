@@ -1,12 +1,12 @@
-"""Trust region Newton (TRON), as in paper 1 (Lee and Lin, 2014), section 4.1: the reference solver.
+"""Trust region Newton (TRON) of Lee and Lin (2014), section 4.1: the reference solver.
 
 Each step minimizes the quadratic model ∇Fᵀd + ½dᵀ∇²F d over ‖d‖ ≤ Δ by conjugate gradients, and Δ
-follows from the ratio of the actual to the predicted change. Two differences from the paper's
-program: after a rejected step, products use the Hessian at the current iterate, not at the rejected
-one; and `tol` is the relative distance to the optimal objective, as everywhere here. The paper's
+follows from the ratio of the actual to the predicted change. There are two differences from the
+authors' program. After a rejected step, products use the Hessian at the current iterate, not at the
+rejected one. And `tol` is the relative distance to the optimal objective, as everywhere here. Their
 rule (38), ‖∇F(w)‖ ≤ ε‖∇F(0)‖, says nothing about that distance when features differ in scale. So it
-must hold with ε = √tol *and* the distance must be certified: without a preconditioner, TRON has no
-estimate of the distance that can be trusted.
+must hold with ε = √tol *and* a proven bound on the distance must be small enough: without a
+preconditioner, TRON has no estimate of the distance that can be trusted.
 """
 
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from marginrank.objective.protocols import Scores, is_certified
 from marginrank.solvers.progress import Progress, start
 from marginrank.solvers.result import Callback, SolverResult
 
-# Constants of (36) and (37).
+# Constants of rules (36) and (37) of Lee and Lin (2014): when a step is accepted, and the next Δ.
 ETA0, ETA1, ETA2 = 1e-4, 0.25, 0.75
 SIGMA1, SIGMA2, SIGMA3 = 0.25, 0.5, 4.0
 CG_TOL = 0.1  # relative residual at which conjugate gradients stop

@@ -6,9 +6,9 @@ K of all pairs is never formed: gradients are sums over sorted scores, and the s
 are a column of X. An iteration takes one pass over X for the gradient, O(n_documents) for the
 column and a few sums over sorted scores for the step.
 
-Section 5.6 has an alternative to the exact step: the minimum of a quadratic upper bound on the
-segment. With ℓ'' ≤ M, L(w + μd) ≤ L(w) + μ⟨∇L(w), d⟩ + ½μ² M Σ c t² for the score differences t of
-d, which is lowest at
+Section 5.6 of the paper has an alternative to the exact step: the minimum of a quadratic upper
+bound on the segment. For pairs with weights c, score differences t of the direction d and losses
+with ℓ'' ≤ M, the bound is L(w + μd) ≤ L(w) + μ⟨∇L(w), d⟩ + ½μ² M Σ c t², which is lowest at
 
     μ = min(1, −⟨∇L(w), d⟩ / (M Σ c t²)).
 
@@ -62,7 +62,10 @@ class Line(NamedTuple):
 
 
 class FrankWolfeStep(NamedTuple):
-    """A Frank-Wolfe step: its direction, its largest size, and the weight that it makes zero."""
+    """A search direction of the Frank-Wolfe method, with its largest step size `longest`.
+
+    `drops` is the index of the weight that the largest step makes zero.
+    """
 
     line: Line
     longest: float
