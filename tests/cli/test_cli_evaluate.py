@@ -210,3 +210,10 @@ def test_ties_are_said_by_compare_and_train_too(invoke, tied):
     flags = ("--model", tied / "m.json", "-C", "1e-9", "--valid", tied / "d.txt")
     done = invoke("train-sparse", tied / "d.txt", *flags)
     assert "ties change ndcg@10 by " in done.stdout
+
+
+def test_queries_without_relevant_documents_are_counted(invoke, tmp_path, model_json):
+    path = tmp_path / "three.txt"
+    path.write_text("1 qid:1 1:1\n0 qid:1 1:2\n0 qid:2 1:1\n0 qid:3 1:1\n")
+    out = invoke("evaluate", str(model_json), str(path)).stdout
+    assert "2 of 3 queries have no label above 0" in " ".join(out.split())

@@ -318,6 +318,12 @@ MEAN = "The mean ndcg of C=0.5 is"
             (-0.1, 0.25),
             "The mean ndcg of C=0.5 is 0.0100 below C=1 (p = 0.31, 95%",
         ),
+        (
+            -4e-5,
+            0.31,
+            (-0.1, 0.25),
+            "The mean ndcg of C=0.5 is less than 0.0001 below C=1 (p = 0.31, 95%",
+        ),
         (0.2, 0.002, (0.1, 0.3), "C=0.5 beats C=1 by 0.2000 ndcg (p = 0.002, 95%"),
     ],
 )

@@ -261,7 +261,7 @@ def test_a_joined_log_fits_like_its_arrays():
     np.testing.assert_array_equal(joined.coef_, given.coef_)
     np.testing.assert_array_equal(joined.position_effect_, given.position_effect_)
     some = RankingData(X[:150], y[:150], qid=qid[:150], comments=features.comments[:150])
-    with pytest.raises(ValueError, match=r"document\[\d+\] is 'd\d+' of query '\d+', which has no"):
+    with pytest.raises(ValueError, match=r"row \d+ of the log: document 'd\d+'.*'d0' of query '0'"):
         named.join(some)
     with pytest.warns(UserWarning, match="skipped .* documents without features"):
         assert named.join(some, skip_bad=True).n_documents == np.sum(log.document < 150)

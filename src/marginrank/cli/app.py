@@ -87,13 +87,14 @@ class Command(TyperCommand):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the help: arguments, most used flags, examples, and a section for each heading."""
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], FIRST: [], EXAMPLES: []}
-        parameters = {str(p.name): p for p in self.get_params(ctx)}
+        parameters: dict[str, Any] = {str(p.name): p for p in self.get_params(ctx)}
         for name in dict.fromkeys((*self.first, *parameters)):
-            heading = getattr(parameters[name], "rich_help_panel", None)
-            record = parameters[name].get_help_record(ctx)
-            if parameters[name].param_type_name == "argument":
+            parameter = parameters[name]
+            heading = getattr(parameter, "rich_help_panel", None)
+            record = parameter.get_help_record(ctx)
+            if parameter.param_type_name == "argument":
                 heading = "Arguments"
-                record = (parameters[name].metavar, parameters[name].help)
+                record = (parameter.metavar, parameter.help)
             elif name in self.first:
                 heading = FIRST
             elif name == "help":

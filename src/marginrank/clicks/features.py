@@ -43,6 +43,14 @@ class FeatureIndex:
         """Return the row with this query id and document id, or None if there is none."""
         return self._rows.get((query, document))
 
+    def without_features(self, query: str, document: str) -> str:
+        """Return a message that a document has no features; it names one that does, to compare."""
+        known_query, known = map(quoted, next(iter(self._rows)))
+        return (
+            f"document {quoted(document)} of query {quoted(query)} has no features (there are "
+            f"features of, for example, document {known} of query {known_query})"
+        )
+
 
 @dataclass
 class SessionCounts:
@@ -104,8 +112,7 @@ def _with_features(session: LoggedSession, index: FeatureIndex, bad: BadRows) ->
     missing = []
     for row, one in enumerate(session.shown):
         if index.find(session.query, one.document) is None:
-            what = f"document {quoted(one.document)} of query {quoted(session.query)}"
-            bad.add(NO_FEATURES, one.place, f"{what} has no features")
+            bad.add(NO_FEATURES, one.place, index.without_features(session.query, one.document))
             missing.append(row)
     return session.without(missing) if missing else session
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from marginrank._utils.types import Floats, Integers
 from marginrank._utils.user_warnings import warn_caller
 from marginrank.clicks.features import FeatureIndex
-from marginrank.clicks.sessions import quoted
 from marginrank.data.positions import whole_positions
 from marginrank.data.ranking_data import RankingData
 
@@ -116,11 +115,10 @@ class ClickLog:
         found = [index.find(*key) for key in ids]
         missing = [at for at, row in enumerate(found) if row is None]
         if missing:
-            query, document = map(quoted, ids[missing[0]])
-            what = f"document[{missing[0]}] is {document} of query {query}"
+            what = f"row {missing[0]} of the log: {index.without_features(*ids[missing[0]])}"
             if not skip_bad:
-                raise ValueError(f"{what}, which has no features; add them, or pass skip_bad=True.")
-            warn_caller(f"skipped {len(missing)} documents without features; the first {what}.")
+                raise ValueError(f"{what}. Add features, or pass skip_bad=True.")
+            warn_caller(f"skipped {len(missing)} documents without features; first {what}.")
         kept = [at for at, row in enumerate(found) if row is not None]
         if not kept:
             raise ValueError("no document of the log has features; check the ids of both.")

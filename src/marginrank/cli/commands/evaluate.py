@@ -5,6 +5,8 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from marginrank._utils.parameters import calling
 from marginrank.cli.flags.commands import EvaluateFlags
 from marginrank.cli.support import models as _models
@@ -25,7 +27,7 @@ from marginrank.cli.support.metrics import (
     with_interval,
     with_intervals,
 )
-from marginrank.cli.support.output import print_json, print_table
+from marginrank.cli.support.output import print_json, print_line, print_table
 from marginrank.cli.support.progress import Phases
 from marginrank.data import RankingData
 from marginrank.io.trec_text import load_qrels, load_run
@@ -70,7 +72,18 @@ def run(flags: EvaluateFlags, phases: Phases) -> None:
         return
     title = f"Mean over {data.n_queries:,} queries {INTERVAL}"
     print_table(title, with_intervals(chosen, values, data, scores))
+    _print_without_relevant(data)
     print_ties(result["ties"])
+
+
+def _print_without_relevant(data: RankingData) -> None:
+    highest = np.maximum.reduceat(data.queries.grouped(data.y), data.queries.offsets[:-1])
+    count = int(np.count_nonzero(highest <= 0))
+    if count:
+        print_line(
+            f"{count:,} of {data.n_queries:,} queries have no label above 0; NDCG and the metrics of "
+            "relevant documents are 0 there."
+        )
 
 
 def _scored(flags: EvaluateFlags, phases: Phases) -> tuple[RankingData, Any]:
