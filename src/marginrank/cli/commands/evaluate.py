@@ -81,8 +81,8 @@ def _print_without_relevant(data: RankingData) -> None:
     count = int(np.count_nonzero(highest <= 0))
     if count:
         print_line(
-            f"{count:,} of {data.n_queries:,} queries have no label above 0; NDCG and the metrics of "
-            "relevant documents are 0 there."
+            f"{count:,} of {data.n_queries:,} queries have no label above 0; there NDCG and the "
+            "metrics of relevant documents are 0."
         )
 
 
