@@ -115,10 +115,13 @@ TARGETS: Mapping[str, Target] = {
         "javascript:write",
         "javascript",
         takes=CURVES_TOO,
-        missing="NaN, null, undefined, or an absent name",
+        missing="NaN, null, undefined, or a feature that is not in the object",
     ),
     "python": Target(
-        "python:write", "python", takes=CURVES_TOO, missing="NaN, None, or an absent name"
+        "python:write",
+        "python",
+        takes=CURVES_TOO,
+        missing="NaN, None, or a feature that is not in the dict",
     ),
 }
 

@@ -97,8 +97,8 @@ def open_documents(source: Any, memory_limit: int | float | str | None = None) -
         return OpenedData(data if is_open else RankingData.open(stored.folder))
     limit = private_memory() + int(SHARE_OF_FREE * free)
     message = Message(
-        f"{stored.folder} needs {readable(needed)} of memory, but {readable(free)} are free. It is "
-        "read from disk in every pass, with ",
+        f"{stored.folder} needs {readable(needed)} of memory, but only {readable(free)} are free. "
+        "The fit reads it from disk in every pass, which is slower, as with ",
         Mention("memory_limit", readable(limit)),
         ".",
     )

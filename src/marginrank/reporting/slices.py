@@ -23,10 +23,11 @@ FEWEST = 5  # slices with fewer queries have no confidence interval
 
 
 def slices_of(rankings: Rankings) -> list[dict[str, Any]]:
-    """Divide queries by their numbers of words, documents and relevant documents; evaluate groups.
+    """Return the main metric by group: of queries by size, and of pairs by difference of labels.
 
-    Pairs of documents are divided by the difference between their labels. Each division is a dict
-    with a title and one row of values per group.
+    Queries are grouped by number of words, of documents and of relevant documents. Groups of pairs
+    are evaluated by pairwise accuracy. Each grouping is a dict with a title and one row of values
+    per group.
     """
     queries, y = rankings.data.queries, rankings.data.queries.grouped(rankings.data.y)
     values = [

@@ -114,9 +114,10 @@ def check_grid(name: str, values: ArrayLike) -> Floats:
 def beyond(
     values: Floats, value: float, ends: tuple[float, float], room: tuple[float, float]
 ) -> float | None:
-    """Return a value to extend a grid by, if its best `value` is at an end of it, or None.
+    """Return the next grid value beyond the best `value`, or None if that is not at an end.
 
-    None also if the new value would be outside the range `ends` multiplied by the factors `room`.
+    Also return None if the next value would be below ends[0] · room[0] or above ends[1] · room[1],
+    where `ends` are the ends of the grid before it was extended.
     """
     lowest, highest = ends[0] * room[0], ends[1] * room[1]
     step = values[1] / values[0] if values.size > 1 else FARTHER

@@ -120,7 +120,7 @@ evaluate --run bm25.run --qrels qrels.txt"""
 class CompareFlags(CommandFlags):
     """Test whether ranking b is better than ranking a, with paired tests over the queries.
 
-    A ranking is a model or a file of scores, both for DATA, or a run.
+    Each ranking is a run, or the ranking of DATA by a model or a file of scores.
     """
 
     example = """\

@@ -31,7 +31,7 @@ def check_run_flags(
     Raise ValueError for data files, for `excluded` flags, and for missing `needed` flags.
     """
     if files:
-        raise ValueError(f"{files[0]}: runs are evaluated with --qrels; drop the file.")
+        raise ValueError(f"{files[0]}: the labels of a run come from --qrels; leave this file out.")
     for name in needed:
         if name not in given:
             raise ValueError(f"runs need {' and '.join(map(flag, needed))}; add {flag(name)}.")

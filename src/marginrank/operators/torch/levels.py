@@ -122,9 +122,10 @@ class AllLevels:
         return self._part(self.bits[number], sibling=True)
 
     def seeks_preferred(self, number: int) -> Tensor:
-        """Return a mask of the documents that are the less relevant ones in their pairs of a pass.
+        """Return a mask of the documents that are less relevant than their partners in a pass.
 
-        A pass has the pairs whose levels first differ at one bit; these documents have bit 0 there.
+        Pass number `number` has the pairs whose levels first differ at one bit, where these
+        documents have a 0 and their partners a 1.
         """
         return (self.leaves.level_of_document >> self.bits[number]) & 1 == 0
 
