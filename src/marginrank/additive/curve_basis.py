@@ -80,9 +80,9 @@ class CurveBasis(Transformation):
         return _block_diagonal([block.T for block in self.blocks])
 
     def hats(self, k: int) -> range:
-        """Return the column numbers of the encoded values that feature or grid k uses.
+        """Return the indices of the columns of ``HatCodes.codes`` for feature or grid k.
 
-        A feature uses one column of ``HatCodes.codes``, a grid uses CLASSES columns.
+        A feature has one column. A grid, which is a function of two features, has CLASSES columns.
         """
         n_curves = len(self.blocks) - self.n_grids
         first = n_curves + CLASSES * (k - n_curves)

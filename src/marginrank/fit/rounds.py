@@ -79,7 +79,7 @@ class Top:
 
 
 class _Log:
-    """The iterations of all problems, joined to one history."""
+    """The iterations of all problems, joined into one history."""
 
     def __init__(self, callback: Callback | None) -> None:
         self.lines: list[Iteration] = []

@@ -6,8 +6,8 @@ any μ ≥ 0,
 
     F(u) − F* ≤ ‖∇F(u) − Gᵀμ‖² / 2ρ + μᵀGu.
 
-The best μ belongs to the projection of −∇L(u), with L the loss alone, onto the cone: a small
-non-negative least squares problem per block. ∇F − Gᵀμ is zero only at the minimum.
+The bound is smallest for the μ ≥ 0 that minimizes ‖∇L(u) − Gᵀμ‖, with L the loss alone: a small
+non-negative least squares problem per block. For this μ, ∇F(u) − Gᵀμ is zero only at the minimum.
 """
 
 from collections.abc import Sequence

@@ -64,11 +64,11 @@ class StructuredPoint(DerivedPoint):
     @property
     @abstractmethod
     def slack(self) -> float:
-        """The second term of the bound on F(w) − min F that the attribute `gap` has."""
+        """The second term of `gap`, the upper bound on F(w) − min F."""
 
     @property
     def gradient_gap(self) -> float:
-        """The first term of the bound on F(w) − min F that the attribute `gap` has.
+        """The first term of `gap`, the upper bound on F(w) − min F.
 
         It is ½‖r‖² / ρ for the attribute `gradient` r and the weight ρ of the ridge, with the
         rounding error of r included.

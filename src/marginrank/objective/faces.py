@@ -25,7 +25,7 @@ class Combination(NamedTuple):
 
 @runtime_checkable
 class BlockMatrix(Protocol):
-    """A feature matrix X whose columns come in blocks that can be combined to new features."""
+    """A feature matrix X in blocks of columns, which linear combinations of them can replace."""
 
     @property
     def block_starts(self) -> Integers:

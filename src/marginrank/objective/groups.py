@@ -147,7 +147,7 @@ class GroupPoint(StructuredPoint):
         return gamma * (0.5 * total + 4.0 * PRECISION * float(np.sum(lengths)))
 
     def at(self, w: Floats) -> "GroupPoint":
-        """Evaluate the objective with group penalty at other weights w; reads X once."""
+        """Return the objective with group penalty evaluated at weights w; reads X once."""
         return GroupPoint(self.groups, self.objective.at(w, like=self.base))
 
     def move(self, step: float, direction: Floats, direction_scores: Scores) -> "GroupPoint":

@@ -64,8 +64,9 @@ class LearningCurve(ResultTable):
     train_scores, valid_scores : ndarray of shape (n_sizes, n_folds)
         The metric on the training queries of a model, and on the queries held out.
     train_mean, train_error, valid_mean, valid_error : ndarray of shape (n_sizes,)
-        Means over the folds, and their standard errors. With validation data, the means are over
-        orders of the queries, and the last error is 0, because all orders end with all queries.
+        Means over the folds, and their standard errors. With validation data, they are over the
+        random orders in which training queries are added. The error for all queries is then 0,
+        because they are the same in every order.
     valid_by_query : ndarray of shape (n_sizes, n_queries), or None
         With validation data, the metric on each of its queries, averaged over the orders.
     """

@@ -151,7 +151,7 @@ class Calls:
         loss: Loss | None = None,
         sweep: bool = False,
     ) -> Scores:
-        """Call a function on every part of X; return its results, joined to a score vector."""
+        """Call a function on every part of X; return its results, joined into a score vector."""
         (vector,) = self.run(task, each, common, loss=loss, n_kept=1, sweep=sweep)
         return Scores(vector)
 
@@ -167,9 +167,9 @@ class Calls:
     ) -> tuple[Evaluation, list[Floats | None]]:
         """Evaluate the loss over all parts of X by calling the function `task` on each part.
 
-        `task` returns the sums over its part, which are added up: first the fields of LossSums,
-        then further numbers or arrays, which are returned beside the Evaluation. The score vector
-        stays with the parts, unless `scores` is given.
+        `task` returns sums over its part, which are added up over all parts: first the fields of
+        LossSums, then further numbers or arrays. The totals of the latter are the second result.
+        If `scores` is None, `task` also computes the scores, which are stored with the parts.
         """
         losses = [OrderedSum() for _ in LossSums._fields]
         others: list[OrderedSum | None] = []

@@ -246,7 +246,7 @@ class Ranges:
     """For each document, the ranges of positions of the documents that it forms pairs with.
 
     There is one range per hinge term and *pass*; the docstring of the module explains passes.
-    Several passes are joined to one array, so one prefix sum serves all of them.
+    Several passes are joined into one array, so one prefix sum serves all of them.
     """
 
     levels: Levels

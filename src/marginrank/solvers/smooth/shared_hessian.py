@@ -68,7 +68,11 @@ class SharedHessian:
         return max(FEWEST_PRODUCTS, int(self._cost))
 
     def count(self, n_products: int) -> None:
-        """Count the Hessian-vector products of one round of Newton steps."""
+        """Add the Hessian-vector products of one step of all problems to the count.
+
+        `n_products` is the largest number of products that one of the problems needed. The count
+        starts again at 0 with each new Hessian.
+        """
         self._n_products += self._cost_of_product * max(n_products - GOOD, 0)
 
     def expire(self) -> None:
