@@ -105,7 +105,8 @@ def test_missing_file(error_of, tmp_path):
 def test_a_model_and_data_are_not_read_as_one(error_of, model_json, train_txt):
     for files in ((train_txt, model_json), (model_json, model_json)):
         assert error_of("inspect", *files) == (
-            f"{model_json} is a model; pass one model first, then its training data, if any."
+            f"{model_json} is a model, but only the first file can be one; pass one model, then "
+            "optionally its training data."
         )
 
 

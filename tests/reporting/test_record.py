@@ -216,7 +216,10 @@ def test_queries_without_a_value_are_no_evidence(data, model):
     first = data.X[:, 0]
     report = marginrank.report(model, rare, baseline=first, metric="pairwise_accuracy")
     assert "over 1 query; baseline has" in report.verdict
-    assert report.record["metric"]["text"].startswith("share of the pairs of all queries")
+    assert report.record["metric"]["text"] == (
+        "share of correctly ordered pairs, among the pairs of all queries; "
+        "a pair with equal scores counts as wrong"
+    )
     none = RankingData(data.X, 0 * data.y, qid=data.qid)
     report = marginrank.report(model, none, metric="pairwise_accuracy")
     assert report.verdict == "No query has a value of pairwise_accuracy."

@@ -108,7 +108,7 @@ def verify(run: EngineRun, scores: Floats, qid: ArrayLike | None = None) -> Veri
     if bad.size:
         raise VerificationError(
             f"{run.engine} gives document {bad[0]} the score {given[bad[0]]:g}, but the model "
-            f"gives {scores[bad[0]]:g}: the engine's precision overflows. Scale the features, or "
+            f"gives {scores[bad[0]]:g}: numbers overflow in the engine. Scale the features, or "
             "export to another target."
         )
     before, after = ranks(scores, qid=qid), ranks(given, qid=qid)

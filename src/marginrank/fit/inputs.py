@@ -170,7 +170,7 @@ def _existing(torch: Any, name: str) -> Any:
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     number = device.index or 0
     if number >= count:
-        found = "no GPU" if count == 0 else f"{count} GPU(s), from cuda:0 on"
+        found = ", ".join(f"cuda:{k}" for k in range(count)) or "no GPU"
         raise ParameterError(
             given("device", name), f" does not exist: PyTorch finds {found}; use device=None."
         )

@@ -192,9 +192,9 @@ def _hold_out(
     if not parameters.early_stopping:
         return None, None
     if stream or pairs is not None:
-        reason = "a stream" if stream else "pairs, which have no labels"
+        source = "from a stream" if stream else "if pairs replace the labels"
         raise ValueError(
-            f"early_stopping=True cannot hold queries out of {reason}; pass validation data."
+            f"early_stopping=True cannot hold out queries {source}; pass validation data."
         )
     (data,) = chunks()
     able = np.flatnonzero(data.queries.n_pairs > 0)

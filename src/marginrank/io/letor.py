@@ -364,18 +364,19 @@ def dump_letor(data: RankingData, path: Path, *, zero_based: bool = False) -> No
     1 qid:a 1:0.5
     0 qid:a 1:2
     """
+    path = os.fspath(path)
     if data.sample_weight is not None or data.query_weight is not None:
-        raise ValueError(
-            f"{os.fspath(path)}: text cannot hold weights; convert to a store or a table."
-        )
+        raise ValueError(f"{path}: text cannot hold weights; convert to a store or a table.")
     if data.position is not None:
-        raise ValueError(f"{os.fspath(path)}: text cannot hold positions; convert to a store.")
+        raise ValueError(
+            f"{path}: text cannot hold the positions of shown documents; convert to a store."
+        )
     if data.y.dtype != np.float64:
         raise ValueError(
-            f"{os.fspath(path)}: text cannot hold labels as large as {np.max(data.y)} exactly; "
+            f"{path}: text cannot hold labels as large as {np.max(data.y)} exactly; "
             "use their ranks, or convert to a store or a table."
         )
-    with atomic_write(path) as file, compressed(os.fspath(path), file) as out:
+    with atomic_write(path) as file, compressed(path, file) as out:
         for text in _formatted(data, 0 if zero_based else 1):
             out.write(text)
 

@@ -122,9 +122,13 @@ def write_frame(
     ending = _ending(path, ENDINGS, compressed=())
     check_label_width(data.y, path)
     if data.cost is not None:
-        raise ValueError(f"{path}: a table cannot hold costs; write a store or LETOR text.")
+        raise ValueError(
+            f"{path}: a table cannot hold costs of documents; write a store or LETOR text."
+        )
     if data.position is not None:
-        raise ValueError(f"{path}: a table cannot hold positions; write a store.")
+        raise ValueError(
+            f"{path}: a table cannot hold the positions of shown documents; write a store."
+        )
     require_memory(
         COLUMN_BYTES * data.n_features,
         f"{path}: a table of {data.n_features} columns",

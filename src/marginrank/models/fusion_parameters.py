@@ -57,7 +57,7 @@ class FusionDeclaration:
         FUSION,
         metavar="METRIC",
     ).field("ndcg@10")
-    positive: bool = Parameter(FLAG, "Allow no negative weights.", FUSION).field(True)
+    positive: bool = Parameter(FLAG, "Restrict weights to zero or more.", FUSION).field(True)
     rrf_constant: float = Parameter(
         number(allow_equal=True),
         "Constant c in 1 / (c + rank), for --normalizer rrf.",

@@ -226,8 +226,8 @@ PAIR_COST = Parameter(
 )
 MARGIN = Parameter(
     accepted_by(check_margin),
-    "Margin, the score difference from which on a pair has no loss: unit (1), label (difference "
-    "of the labels) or gain (difference of 2^label).",
+    "Margin, the smallest score difference at which a pair has no loss: unit (1), label "
+    "(difference of the labels) or gain (difference of 2^label).",
     MODEL,
 )
 OBJECTIVE = Parameter(
@@ -379,7 +379,7 @@ class SparseDeclaration:
         "scikit-learn's ElasticNet.",
         MODEL,
     ).field(1.0)
-    positive: bool = Parameter(FLAG, "Allow no negative weights.", MODEL).field(False)
+    positive: bool = Parameter(FLAG, "Restrict weights to zero or more.", MODEL).field(False)
     objective: str = OBJECTIVE.field("pairs")
     loss: str = LOSS.field("squared_hinge")
     solver: str = Parameter(

@@ -30,6 +30,8 @@ DISCOUNTS = {
 TIES = {
     "order": "documents with equal scores stay in the order of the data",
     "average": "averaged over all orders of documents with equal scores",
+    "wrong": "a pair with equal scores counts as wrong",
+    "half": "a pair with equal scores counts half",
 }
 
 
@@ -158,7 +160,7 @@ def describe_metric(metric: Metric) -> dict[str, Any]:
     parts = []
     mean = "mean over queries"
     if function is pairwise_accuracy:
-        mean = "share of the pairs of all queries"
+        mean = "share of correctly ordered pairs, among the pairs of all queries"
     if function is letor_mean_ndcg:
         options |= {"gain": "exponential", "discount": "letor"}
     if function in (ndcg, dcg, letor_mean_ndcg):

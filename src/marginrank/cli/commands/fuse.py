@@ -143,7 +143,7 @@ def _print(result: Mapping[str, Any]) -> None:
             for name, one in result["methods"].items()
         ]
         title = f"Cross-validated {result['metric']}, {result['queries']:,} queries"
-        print_table(title, table, header=("method", "mean", "learned - method"))
+        print_table(title, table, header=("method", "mean", "learned minus method"))
     if result["model"] is not None:
         print_line(f"Model: {result['model']}")
     if result["files"]:

@@ -44,7 +44,8 @@ def run(flags: InspectFlags, phases: Phases) -> None:
         models = [name for name, path in both if kind_of(path) == "text" and is_model(path)]
         if models and models != files[:1]:
             raise ValueError(
-                f"{models[-1]} is a model; pass one model first, then its training data, if any."
+                f"{models[-1]} is a model, but only the first file can be one; pass one model, "
+                "then optionally its training data."
             )
         if models:
             described = _describe_model(*_open_model(flags, paths, phases), flags.top)

@@ -259,12 +259,12 @@ fuse title=t.run body=b.run --qrels q.txt --normalizer minmax,rrf"""
     random_state: int = RANDOM_STATE._replace(panel=FUSION).field(0)
     model: str | None = text("File to write the fusion model to.", OUTPUT, unset="not written")
     to: str | None = text(
-        f"Search engine to write settings for, to the file --out: {', '.join(FUSION_TARGETS)}.",
+        f"Write the settings of this search engine to the file --out: {', '.join(FUSION_TARGETS)}.",
         OUTPUT,
         unset="no settings",
         metavar="ENGINE",
     )
-    out: str | None = text("File for the settings of --to.", OUTPUT, unset="no settings")
+    out: str | None = text("File that --to writes the settings to.", OUTPUT, unset="no settings")
     json: bool = json_flag()
 
 

@@ -123,8 +123,8 @@ explain model.json test.txt --query 18219 --documents 1 4"""
         or_none(
             Constraint(tuple[str, str], lambda name, value: [TEXT.check(name, v) for v in value])
         ),
-        "The two documents, each by its id, as in its comment, or by its rank by the model (1 is "
-        "the top).",
+        "The two documents to compare. Each is given by its rank in the order of the model (1 is "
+        "the top), or by its id in the comments of DATA.",
         EXPLANATION,
         unset="a mistake near the top",
         metavar="DOC DOC",
