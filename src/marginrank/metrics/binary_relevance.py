@@ -203,9 +203,9 @@ def _chances(ranking: Ranking, relevant: Floats, *, average_ties: bool) -> tuple
     """Return, per rank, the probability of relevance, and the expected relevant documents above."""
     before_each = np.cumsum(relevant) - relevant  # exact integer arithmetic
     above = before_each - ranking.repeat(before_each[ranking.offsets[:-1]])
-    groups = ranking.ties
-    if not average_ties or groups.starts.size == relevant.size:
+    if not average_ties or ranking.ties.starts.size == relevant.size:
         return relevant, above
+    groups = ranking.ties
     # In a group of n tied documents, r of them relevant, a position is relevant with chance r/n.
     # Then each of the i positions above it in the group is relevant with chance (r − 1)/(n − 1).
     size = groups.repeat(groups.sizes)

@@ -69,7 +69,7 @@ class Ranking:
     judgments: Judgments
     scores: Floats
     average_ties: bool  # whether metrics are averaged over all orders of tied documents
-    found: Booleans  # whether a document was retrieved
+    found: Booleans | None  # whether a document was retrieved; None if all were
 
     @classmethod
     def of(
@@ -93,8 +93,8 @@ class Ranking:
         scores = from_device(scores)
         n = np.shape(scores)[0] if np.ndim(scores) else 0
         s = check_vector(scores, "scores", n, "one score per document")
-        found: Booleans = np.ones(n, dtype=np.bool_) if retrieved is None else retrieved
-        s = np.where(found, s, LOWEST)
+        if retrieved is not None:
+            s = np.where(retrieved, s, LOWEST)
         if isinstance(y, Judgments):
             judgments = y
         else:
@@ -102,7 +102,8 @@ class Ranking:
             _check_lengths(labels, n)
             judgments = Judgments.of(labels, qid, group, n_jobs, n=n, ordinal=ordinal)
         documents = judgments.documents
-        return cls(judgments, documents.grouped(s), average_ties, documents.grouped(found))
+        found = None if retrieved is None else documents.grouped(retrieved)
+        return cls(judgments, documents.grouped(s), average_ties, found)
 
     @property
     def labels(self) -> Floats:
@@ -142,7 +143,9 @@ class Ranking:
     @cached_property
     def retrieved(self) -> Booleans:
         """Whether the document at each rank of each query was retrieved."""
-        return self.found[self.order]
+        if self.found is None:
+            return np.ones(self.labels.size, dtype=np.bool_)
+        return self.best_first(self.found)
 
     @cached_property
     def ties(self) -> "TieGroups":
