@@ -273,3 +273,40 @@ def test_a_joined_log_fits_like_its_arrays():
         named.join(other, skip_bad=True)
     with pytest.raises(ValueError, match="two documents of query '0' have the comment 'd0'"):
         named.join(RankingData(X, y, qid=qid, comments=["d0"] * len(y)))
+
+
+def test_a_log_with_propensities_is_joined_with_costs():
+    X, y, qid = make_ranking(30, 10, 4, random_state=0)
+    features = RankingData(X, y, qid=qid, comments=[f"d{k}" for k in range(len(y))])
+    log = make_clicks(y, qid=qid, scores=X[:, 0], n_sessions=200, random_state=0)
+    one_click = np.bincount(log.session, weights=log.click)[log.session] <= 1
+    columns = {
+        "session": log.session[one_click],
+        "query": log.query[one_click],
+        "document": [f"d{k}" for k in log.document[one_click]],
+        "position": log.position[one_click],
+        "click": log.click[one_click],
+        "propensity": log.propensity[one_click],
+    }
+    joined = ClickLog.of(**columns).join(features)
+    np.testing.assert_array_equal(joined.cost, 1.0 / columns["propensity"])
+    assert joined.position is None
+    expected = RankSVM(C=0.01).fit(
+        X[log.document[one_click]],
+        columns["click"],
+        qid=columns["session"],
+        propensity=columns["propensity"],
+    )
+    np.testing.assert_allclose(RankSVM(C=0.01).fit(joined).coef_, expected.coef_, rtol=1e-10)
+    some = RankingData(X[:150], y[:150], qid=qid[:150], comments=features.comments[:150])
+    with pytest.warns(UserWarning, match="skipped"):
+        fewer = ClickLog.of(**columns).join(some, skip_bad=True)
+    kept = log.document[one_click] < 150
+    np.testing.assert_array_equal(fewer.cost, 1.0 / columns["propensity"][kept])
+    for bad, message in {0.0: "propensity.0. is 0;", 1.5: "propensity.0. is 1.5;"}.items():
+        wrong = columns["propensity"].copy()
+        wrong[0] = bad
+        with pytest.raises(ValueError, match=message):
+            ClickLog.of(**(columns | {"propensity": wrong}))
+    with pytest.raises(ValueError, match=r"propensity has shape \(2,\)"):
+        ClickLog.of(**(columns | {"propensity": [0.5, 0.5]}))

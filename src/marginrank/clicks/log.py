@@ -33,7 +33,7 @@ class ClickLog:
     click : ndarray of float64
         1 if the document was clicked, else 0.
     propensity : ndarray of float64, or None
-        Probability that a user examines the position, if it is known.
+        Probability that a user examines the position, if it is known; more than 0, at most 1.
 
     Examples
     --------
@@ -95,8 +95,10 @@ class ClickLog:
         Returns
         -------
         RankingData
-            One query per session, with positions. :meth:`RankSVM.fit` then estimates one effect per
-            position.
+            One query per session. Without propensities in the log, the data have positions, and
+            :meth:`RankSVM.fit` estimates one effect per position. With propensities, they have
+            costs instead, the inverse propensities, so that position bias is corrected once; two
+            clicked documents of a session are not compared.
 
         Examples
         --------
@@ -126,14 +128,16 @@ class ClickLog:
             features.X[[row for row in found if row is not None]],
             self.click[kept],
             self.session[kept],
-            position=self.position[kept],
+            cost=None if self.propensity is None else 1.0 / self.propensity[kept],
+            position=self.position[kept] if self.propensity is None else None,
             feature_names=features.feature_names,
             comments=[ids[at][1] for at in kept],
         )
 
     def _check(self) -> None:
-        for name in ("query", "document", "click"):
-            shape = getattr(self, name).shape
+        shown = {"query": self.query, "document": self.document, "click": self.click}
+        given = {} if self.propensity is None else {"propensity": self.propensity}
+        for name, shape in {name: some.shape for name, some in (shown | given).items()}.items():
             if shape != self.session.shape:
                 raise ValueError(
                     f"{name} has shape {shape} and needs {self.session.size} entries, one per "
@@ -143,6 +147,8 @@ class ClickLog:
         if bad.any():
             at = int(np.argmax(bad))
             raise ValueError(f"click[{at}] is {self.click[at]}; clicks are 0 or 1.")
+        if self.propensity is not None:
+            _check_propensities(self.propensity)
         order = np.lexsort((self.position, self.session))
         same = (np.diff(self.session[order]) == 0) & (np.diff(self.position[order]) == 0)
         if same.any():
@@ -151,3 +157,13 @@ class ClickLog:
                 f"position[{at}] is {self.position[at]}, as for another document of its session; "
                 "a position shows one document."
             )
+
+
+def _check_propensities(propensity: Floats) -> None:
+    """Raise ValueError unless all propensities are probabilities above 0."""
+    bad = ~((propensity > 0.0) & (propensity <= 1.0))
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise ValueError(
+            f"propensity[{at}] is {propensity[at]:g}; propensities are above 0 and at most 1."
+        )
