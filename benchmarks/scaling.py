@@ -68,7 +68,8 @@ def one_query(path: Path) -> Iterator[Fold]:
     """Yield a random division of a single query."""
     X, y, _ = load_letor(path)
     part = np.random.default_rng(SEED).integers(0, 5, len(y))
-    yield Fold(*(RankingData(X[where], y[where]) for where in (part < 3, part == 3, part == 4)))
+    parts = (np.flatnonzero(where) for where in (part < 3, part == 3, part == 4))
+    yield Fold(*(RankingData(X[rows], y[rows], group=[rows.size]) for rows in parts))
 
 
 def data_sets(folder: Path) -> dict[str, Any]:

@@ -66,7 +66,8 @@ def _with_levels(data: RankingData, n_levels: int | None) -> RankingData:
     if n_levels is None:
         return data
     inner = np.quantile(data.y, np.arange(1, n_levels) / n_levels)
-    return RankingData(data.X, np.searchsorted(inner, data.y, side="right").astype(float))
+    y = np.searchsorted(inner, data.y, side="right").astype(float)
+    return RankingData(data.X, y, group=[data.n_documents])
 
 
 def _seconds_a_sweep(data: RankingData, study: Study, listed: bool = False) -> float:

@@ -108,7 +108,8 @@ def _over(folds: list[Split]) -> str:
 def auc(study: Study) -> Figures:
     """Figure 3: training time by the number of documents, sorted scores against explicit pairs."""
     data = study.cadata()
-    dear = RankingData(data.X, (data.y > np.median(data.y)).astype(float))
+    y = (data.y > np.median(data.y)).astype(float)
+    dear = RankingData(data.X, y, group=[data.n_documents])
     sizes = [300, 600] if study.quick else [1200, 2400, 4800, 9600, 19200]
     test = part(dear, slice(sizes[-1], None))
     figures: Figures = {}
@@ -142,7 +143,7 @@ def _one_size(train: RankingData, test: RankingData, study: Study, listed: bool)
     figures: Figures = {
         "levels": seconds(lambda: fit(model, train), study.repeats),
         "pairs": model.n_pairs_,
-        "auc": metrics.auc(test.y, model.predict(test.X)),
+        "auc": metrics.auc(test.y, model.predict(test.X), qid=test.qid),
         "listed": None,
     }
     if listed:
@@ -151,5 +152,5 @@ def _one_size(train: RankingData, test: RankingData, study: Study, listed: bool)
         figures["listed"] = explicit.history_[-1].seconds
         figures["difference"] = explicit.objective_ / model.objective_ - 1
     hinge = fit(RankSVM(C=0.005, loss="hinge"), train)
-    figures["hinge"] = metrics.auc(test.y, hinge.predict(test.X))
+    figures["hinge"] = metrics.auc(test.y, hinge.predict(test.X), qid=test.qid)
     return figures

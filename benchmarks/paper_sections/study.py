@@ -56,7 +56,8 @@ class Study:
 
 def part(data: RankingData, rows: slice) -> RankingData:
     """Return some documents of data that are one query."""
-    return RankingData(data.X[rows], data.y[rows])
+    y = data.y[rows]
+    return RankingData(data.X[rows], y, group=[len(y)])
 
 
 def fit(model: Any, data: RankingData, **keywords: Any) -> Any:

@@ -416,6 +416,14 @@ def test_data_that_can_be_separated_end_at_next_to_no_loss(regularizer):
     assert result.objective <= 1e-11
 
 
+def test_a_loss_of_exactly_zero_at_a_tight_tol_does_not_overflow():
+    data = RankingData(np.array([[-2.0], [5.0], [2.0]]), [2, 1, 1], group=[3])
+    objective = make_objective(data, SQUARED_HINGE, normalization="pairs", ridge=0.0)
+    result = proximal_newton(objective, L1Ball(1.0), tol=1e-10)  # overflow warnings are errors
+    assert result.stop is StopReason.CERTIFIED
+    assert result.objective == 0.0
+
+
 def test_a_penalty_is_never_taken_for_an_optimum_of_zero():
     rng = np.random.default_rng(31)
     X = rng.normal(size=(80, 4)) * 10.0 ** rng.choice([5, 6, 7, 8])

@@ -266,7 +266,7 @@ class ModelIteration:
         rate = np.log(before.scaled_gap / step.scaled_gap)
         rest = np.log(step.scaled_gap / enough)
         if expected < np.inf:
-            rest = min(rest, 0.5 * np.log(max(expected, enough) / enough) - rate)
+            rest = min(rest, 0.5 * (np.log(max(expected, enough)) - np.log(enough)) - rate)
         with_new_model = self._model_cost + rest / np.log(FAST)
         return bool(rest > with_new_model * rate)
 
