@@ -10,9 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.brute_force import BruteForce, explicit_pairs
 
 from marginrank import RankingData, RankSVM, dump_letor, load_letor, make_ranking, metrics
 from marginrank.fit.linear import Parameters, make_objective
+from marginrank.objective.losses import LOSSES
 
 SCRIPT = Path(__file__).parents[1] / "benchmarks" / "papers.py"
 # Trains as LIBLINEAR-ranksvm and SVM^rank do, and takes their arguments.
@@ -42,7 +44,7 @@ def write_stand_in(folder):
             dump_letor(data, folder / name / f"S{k + 1}.txt.gz")
     (folder / "cadata").mkdir()
     X, y, _ = make_ranking(1, 2100, 4, n_levels=None, random_state=0)
-    dump_letor(RankingData(X, y), folder / "cadata" / "cadata.txt.gz")
+    dump_letor(RankingData(X, y, group=[2100]), folder / "cadata" / "cadata.txt.gz")
 
 
 def run(data, results, *arguments):
@@ -158,7 +160,7 @@ def test_real_data_give_the_figures_of_papers_1_and_5(real_folder, stand_in, tmp
         assert curve["valid"][at] > max(curve["valid"]) - 7e-3
 
 
-def test_direct_counting_multiplies_as_the_kernels_do(monkeypatch):
+def test_direct_counting_multiplies_as_the_kernels_and_explicit_pairs_do(monkeypatch):
     monkeypatch.syspath_prepend(str(SCRIPT.parent))
     from paper_sections.direct_counting import DirectCounting
 
@@ -167,5 +169,8 @@ def test_direct_counting_multiplies_as_the_kernels_do(monkeypatch):
         X, y, _ = make_ranking(1, 200, 3, n_levels=n_levels, random_state=0)
         point = make_objective(RankingData(X, y, group=[200]), Parameters()).at(rng.normal(size=3))
         scores, u = np.asarray(point.scores), rng.normal(size=200)
-        expected = np.asarray(point.hess_vec_scores(u))
-        np.testing.assert_allclose(DirectCounting(y, scores).hess_vec(u), expected, atol=1e-9)
+        product = DirectCounting(y, scores).hess_vec(u)
+        np.testing.assert_allclose(product, point.hess_vec_scores(u), atol=1e-9)
+        pairs = explicit_pairs(y, np.zeros(200))
+        judge = BruteForce(np.eye(200), pairs, LOSSES["squared_hinge"], 1.0)
+        np.testing.assert_allclose(product, judge.hessian(scores) @ u - u, atol=1e-9)
