@@ -73,8 +73,8 @@ class Composite(Generic[R_co]):
     def is_solved(self, value: float, gap: float, tol: float) -> bool:
         """Return True if `gap`, an upper bound on F(w) − min F, proves that `tol` is reached.
 
-        `value` is F(w), and `tol` is the relative distance (F(w) − min F) / min F. If min F may be
-        zero, the gap is compared with the loss at w = 0 instead.
+        `value` is F(w), and `tol` is a limit on (F(w) − min F) / min F. If min F may be zero, the
+        gap is compared with the loss at w = 0 instead.
         """
         if meets(tol, value, gap):
             return True
@@ -84,10 +84,10 @@ class Composite(Generic[R_co]):
         return maybe_zero and gap <= tol * NEGLIGIBLE * self.loss_at_zero
 
     def strength(self, loss: Point) -> float:
-        """Return a term of the lower bound on the minimum, due to strong convexity of the dual.
+        """Return Σ c ℓ'² / (2M) over all pairs, a term of the lower bound on the minimum.
 
-        It is Σ c ℓ'² / (2M), summed over the pairs, with pair weights c, slope ℓ' of the loss and
-        its largest curvature M. The docstring of the module derives the bound.
+        c are the pair weights, ℓ' is the slope of the loss and M its largest curvature. The
+        docstring of the module derives the bound. The term is zero for losses with kinks.
         """
         if self.is_squared_hinge:  # there ℓ'² = 2M ℓ
             return loss.loss_value
@@ -140,9 +140,9 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
 
     @cached_property
     def dual_multiple(self) -> "DualMultiple":
-        """A lower bound on min F by Fenchel duality, the largest for dual vectors τα, 0 ≤ τ ≤ 1.
+        """The best lower bound on min F by Fenchel duality for dual vectors τα, 0 ≤ τ ≤ 1.
 
-        α has one entry per pair, the slope of its loss at the current w.
+        α has one entry per pair, the slope of its loss at this w times its weight.
         """
         gradient = self.base.gradient
         return scaled_bound(
@@ -164,7 +164,7 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
         return self.composite.is_solved(self.value, self.gap, tol)
 
     def by_group(self, n_groups: int) -> GroupedLoss:
-        """Return the loss and its gradient for about `n_groups` groups of queries, from a cache.
+        """Return the loss and its gradient for about `n_groups` groups of queries; cached.
 
         The first call reads X once.
         """

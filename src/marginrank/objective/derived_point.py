@@ -10,7 +10,7 @@ from marginrank.objective.objective import PRECISION, Point
 
 
 class DerivedPoint(ABC):
-    """An objective plus a regularizer or constraint, evaluated at one w; `base` is without it."""
+    """An objective plus a regularizer or constraint at one w; `base` is the objective alone."""
 
     def __init__(self, base: Point) -> None:
         self.base = base
@@ -64,14 +64,13 @@ class StructuredPoint(DerivedPoint):
     @property
     @abstractmethod
     def slack(self) -> float:
-        """The second term of `gap`, the upper bound on F(w) − min F."""
+        """The part of the error bound `gap` that ½‖r‖² / ρ and rounding errors do not cover."""
 
     @property
     def gradient_gap(self) -> float:
-        """The first term of `gap`, the upper bound on F(w) − min F.
+        """The term ½‖r‖² / ρ of the error bound `gap`, including the rounding error of r.
 
-        It is ½‖r‖² / ρ for the attribute `gradient` r and the weight ρ of the ridge, with the
-        rounding error of r included.
+        r is the attribute `gradient`, and ρ the weight of the ridge.
         """
         length = float(np.linalg.norm(self.gradient)) + self.gradient_rounding
         return 0.5 * length**2 / self.objective.ridge

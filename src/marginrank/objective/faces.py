@@ -19,13 +19,13 @@ from marginrank.objective.protocols import Matrix
 class Combination(NamedTuple):
     """New features as linear combinations of a block of columns of X, with their variances."""
 
-    columns: Floats
+    columns: Floats  # coefficients, with one column per new feature
     variances: Floats
 
 
 @runtime_checkable
 class BlockMatrix(Protocol):
-    """A feature matrix X in blocks of columns, which linear combinations of them can replace."""
+    """A feature matrix X whose blocks of columns can be replaced by linear combinations."""
 
     @property
     def block_starts(self) -> Integers:

@@ -77,10 +77,10 @@ class Gram:
         return result
 
     def spread(self, values: Floats, n_documents: int) -> Floats:
-        """Subtract the mean of each query from one value per document of the Gram matrix.
+        """Return one value per document, with mean zero in each query.
 
-        The result has `n_documents` entries, with zeros for documents that are not in the Gram
-        matrix.
+        `values` are the values of the documents of the Gram matrix, before their mean in each
+        query is subtracted. The other of the `n_documents` documents get zero.
         """
         result = np.zeros(n_documents)
         centered = values.copy()
@@ -116,7 +116,8 @@ def _dense_products(
 def _sparse_products(
     X: Any, rows: Integers, columns: Integers, offsets: Integers, scale: Floats
 ) -> Floats:
-    # Columns with many entries could lose digits to an offset, so they are centered as dense ones.
+    # Columns with many entries could lose digits to an offset, so they are made dense and centered
+    # before they are multiplied.
     X = sp.csr_array(X[rows], dtype=np.float64)
     entries = np.bincount(X.indices, minlength=X.shape[1])[columns]
     full = entries >= max(DENSE_SHARE * rows.size, 1)

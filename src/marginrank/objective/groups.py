@@ -44,21 +44,21 @@ class Groups:
         return np.add.reduceat(by_weight, self.starts[:-1])
 
     def spread(self, by_group: Floats) -> Floats:
-        """Repeat each entry of an array with one entry per group for all weights of the group."""
+        """Return an array with one entry per weight: the entry of its group in `by_group`."""
         return np.repeat(by_group, self.sizes)
 
     def value(self, u: Floats) -> float:
         return self.weight * float(np.sum(self.lengths(u)))
 
     def directions(self, u: Floats) -> Floats:
-        """Divide the weights u_k of each group by their norm ‖u_k‖; zero stays zero."""
+        """Return the weights of each group divided by their norm, u_k / ‖u_k‖, or 0 if u_k = 0."""
         lengths = self.lengths(u)
         return u / self.spread(np.where(lengths > 0.0, lengths, 1.0))
 
     def held(self, pull: Floats) -> Floats:
-        """Project each group of the vector `pull` onto the ball of radius γ, the penalty's weight.
+        """Return the projection of each group of a vector onto the ball of radius γ.
 
-        `pull` is the negative gradient of the loss.
+        The vector `pull` is the negative gradient of the loss; γ is the weight of the penalty.
         """
         lengths = self.lengths(pull)
         return pull * self.spread(self.weight / np.maximum(lengths, self.weight))
@@ -133,11 +133,10 @@ class GroupPoint(StructuredPoint):
 
     @cached_property
     def slack(self) -> float:
-        """The second term of the bound on F(u) − min F with group penalty, rounding error included.
+        """The sum Σ_k (γ‖u_k‖ − q_kᵀu_k) in the bound on F(u) − min F, rounding error included.
 
-        It is Σ_k (γ‖u_k‖ − q_kᵀu_k), where u_k are the weights of group k, γ is the weight of the
-        penalty, and q_k is the projection of −∇_k L(u), the gradient of the loss in group k, onto
-        the ball of radius γ.
+        u_k are the weights of group k, γ is the weight of the penalty, and q_k is the projection of
+        −∇_k L(u), the negative gradient of the loss in group k, onto the ball of radius γ.
         """
         groups, gamma = self.groups, self.groups.weight
         lengths, pulls = groups.lengths(self.w), groups.lengths(self.pull)

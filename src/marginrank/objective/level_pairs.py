@@ -24,7 +24,7 @@ from marginrank.objective.pair_sampling import (
 from marginrank.objective.pair_sets import PairSet, concatenated, joined_offsets, query_weight_of
 from marginrank.objective.pair_weights import PairFactors
 
-INSIDE = Loss("inside", (Piece(1.0, 1.0, 1),))  # at scores 0 every pair is inside its margin
+INSIDE = Loss("inside", (Piece(1.0, 1.0, 1),))  # at zero scores, each pair is below the margin
 ANY_WIDTH = np.iinfo(np.int32).max  # stands for no limit in the kernels
 
 
@@ -38,8 +38,8 @@ class LevelPairs(PairSet):
 
     queries: Queries
     width: int | None = None  # largest difference of the levels of a pair; None for any
-    factors: PairFactors | None = None
-    label_margins: LabelMargins | None = None  # margins that are added to θ
+    factors: PairFactors | None = None  # pair weights; None for ones
+    label_margins: LabelMargins | None = None  # added to the margin θ of each hinge term
 
     @classmethod
     def from_data(
@@ -56,7 +56,7 @@ class LevelPairs(PairSet):
         """Return the pairs implied by the labels of `data`.
 
         With a `width`, only pairs whose levels (ranks of the labels within the query) differ by at
-        most `width` count; with `by_label`, only pairs whose labels do.
+        most `width` count. With `by_label`, the labels must differ by at most `width` instead.
         """
         queries = data.queries
         if by_label and width is not None:
@@ -76,7 +76,10 @@ class LevelPairs(PairSet):
 
     @classmethod
     def one_by_one(cls, source: PairSet, drawn: DrawnPairs, weight: float) -> Self:
-        """Convert sampled pairs to a pair set in which each pair is a query of two documents."""
+        """Convert sampled pairs to a pair set in which each pair is a query of two documents.
+
+        Each query has the weight `weight`.
+        """
         documents = np.stack([drawn.preferred, drawn.other], axis=1).ravel()
         count, rows = drawn.preferred.size, source.documents.rows
         margins = None if source.margins is None else source.margins[documents]
@@ -99,10 +102,10 @@ class LevelPairs(PairSet):
         )
 
     def by_click(self, clicked: Booleans) -> Self:
-        """Return a pair set with one query per click: that document against all others.
+        """Return a pair set that prefers each clicked document to all others of its query.
 
-        The clicked document is preferred. `clicked` is a mask of the documents. Queries of the
-        result share rows of X.
+        It has one query per click, so its queries share rows of X. `clicked` is a mask of the
+        documents.
         """
         clicks = np.flatnonzero(clicked)
         query = self.queries.query_of_document[clicks]
@@ -303,7 +306,10 @@ def _count_close(level: NDArray[np.int32], offsets: Integers, width: int) -> Int
 
 
 def _spaced_by_label(data: RankingData, width: int) -> Queries:
-    """Return queries whose levels differ as labels do, or by more than `width` if labels do."""
+    """Return the queries of `data` with levels that differ as much as the labels.
+
+    A difference of successive labels above `width` becomes `width` + 1.
+    """
     queries = data.queries
     _check_whole(data.y)
     query = queries.query_of_document

@@ -1,4 +1,4 @@
-"""Pairs from an explicit list of pairs (i, j)."""
+"""Pair sets that come from an explicit list of pairs (i, j), i preferred to j."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,10 +28,10 @@ BUNDLE = 32  # documents per group of small connected components: their rows sta
 class ListedPairs(PairSet):
     """The pairs of an explicit list that have a positive weight, and their documents."""
 
-    grouped: Documents  # the documents of these pairs
+    grouped: Documents  # the documents of these pairs, grouped by query
     pairs: Integers  # shape (n_pairs, 2); document indices, the preferred document first
     pair_weight: Floats | None  # all positive; None for ones
-    pair_margin: Floats | None  # margin of each pair, added to θ; None if there are none
+    pair_margin: Floats | None  # added to the margin θ of each hinge term; None for zeros
     n_listed: int  # number of pairs of the list, including pairs of weight zero
 
     @classmethod

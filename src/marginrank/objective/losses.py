@@ -99,7 +99,7 @@ class Loss:
         return replace(self, pieces=pieces, margin=self.margin + offset)
 
     def smoothed(self, width: float) -> "Loss":
-        """Return the loss with each kink rounded off by a parabola of width `width`."""
+        """Return a smooth copy of a piecewise linear loss: kinks become parabolas of this width."""
         half = 0.5 * width
         pieces = []
         for piece in self.pieces:
@@ -264,7 +264,7 @@ LOSSES = _Losses(
 
 
 def get_loss(name: str) -> Loss:
-    """Return the loss with a name; ``"logistic@0.001"`` has an approximation error of 0.001.
+    """Return the loss called `name`; ``"logistic@0.001"`` has an approximation error of 0.001.
 
     Examples
     --------

@@ -30,15 +30,15 @@ from marginrank.objective.protocols import (
 )
 
 PRECISION = float(np.finfo(np.float64).eps)
-SMALL = 1e-3  # a rounding bound below this share of the gradient is good enough
-MANY_FEATURES = 1 << 16  # with more, one sum per feature and block of documents needs much memory
+SMALL = 1e-3  # no tighter rounding bound is computed below this share of the gradient norm
+MANY_FEATURES = 1 << 16  # above, sums per feature and query for that bound need much memory
 
 
 @dataclass
 class Journal:
     """Counters and best weights, shared by an objective and all objectives derived from it."""
 
-    sweeps: float = 0.0  # number of sweeps over X; a sweep over a sample is a fraction
+    sweeps: float = 0.0  # number of passes over X; a pass over a sample counts as a fraction
     w: Floats | None = None  # best weights so far; used if the solver fails
     history: list[Any] | None = None  # iterations of the outermost solver
 
@@ -47,12 +47,12 @@ class Journal:
 class Objective:
     """The objective F(w) of a fit: the sum of a loss over pairs of documents, plus a ridge."""
 
-    design: Design  # X and the pairs; C and normalization are in the weights of its queries
+    design: Design  # X and the pairs, whose query weights include C and the normalization
     loss: Loss
     ridge: float = 1.0  # ρ
-    features: Integers | None = None  # indices of its features in the data; None for all
-    fraction: float = 1.0  # share of the documents of the data
-    share: float = 1.0  # share of the entries of X
+    features: Integers | None = None  # columns of the original X that it has; None for all
+    fraction: float = 1.0  # number of its documents / number of documents of the original data
+    share: float = 1.0  # number of stored entries of its X / number in the original X
     journal: Journal = field(default_factory=Journal)
 
     @cached_property
@@ -88,7 +88,7 @@ class Objective:
 
     @property
     def rough_sweeps(self) -> float:
-        """The cost of an approximate Hessian, as a number of passes over X."""
+        """The cost of :meth:`Point.rough_hessian`, as a number of passes over X."""
         return self.design.rough_sweeps(len(self.loss.pieces))
 
     @property
@@ -165,7 +165,7 @@ class Objective:
     def sample(self, fraction: float, seed: int) -> "Objective":
         """Return this objective on a random sample of about `fraction` of its documents.
 
-        Only documents of queries with pairs count. Whole queries are drawn; of a long query, some
+        Queries without pairs are ignored. Whole queries are drawn; of a long query, some
         documents are drawn, or some pairs if pairs are listed. Weights are scaled up, so the
         objective of the sample estimates this objective. With the same seed, a smaller sample is
         part of a larger one.
@@ -205,10 +205,9 @@ class Objective:
         return self.design.transpose_dot(z)
 
     def combine_active(self, values: Floats) -> Floats:
-        """Sum rows of X with coefficients, for documents in queries with pairs; reads X once.
+        """Return a weighted sum of the rows of X in queries with pairs; reads X once.
 
-        The coefficients are the argument `values`. The mean coefficient of each query is subtracted
-        first.
+        The coefficients are `values`, with one entry per such row, minus their mean in each query.
         """
         self.count_sweep()
         return self.design.combine_active(values)
@@ -223,7 +222,7 @@ class Point:
     `accumulated_update` is Σ |change| of each weight over these steps.
     """
 
-    penalty = slack = 0.0  # positive for a point in a cone or with groups
+    penalty = slack = 0.0  # points with constraints or a group penalty have values above zero
 
     def __init__(
         self, objective: Objective, w: Floats, evaluation: Evaluation, accumulated_update: Floats
@@ -276,7 +275,7 @@ class Point:
 
     @cached_property
     def score_rounding(self) -> float:
-        """Bound on the error in tangents of the loss that is due to rounded scores."""
+        """Bound on the error of linear lower bounds (tangents) of the loss, from rounded scores."""
         return self.losses.slope_size * self._score_error
 
     @cached_property
@@ -295,7 +294,7 @@ class Point:
         if self.objective.loss.smooth:
             return self.sum_rounding + self.score_rounding
         # Whether a pair at a kink has a slope depends on the last digits of its scores, so bound
-        # the loss by one whose kinks are moved by that much.
+        # the loss by one whose kinks are moved by the largest error of a score difference.
         raised = self.objective.with_loss(self.objective.loss.shifted(2.0 * self._score_error))
         above = raised.at_point(self)
         return max(above.loss_value - self.loss_value, 0.0) + above.sum_rounding
@@ -337,10 +336,7 @@ class Point:
         return o.ridge * v + product, scores
 
     def hess_vec_scores(self, u: Scores) -> Scores:
-        """Multiply a vector u, with one entry per document, by the Hessian; does not read X.
-
-        This is the Hessian of the loss with respect to the scores.
-        """
+        """Return Au for the Hessian A of the loss with respect to the scores; does not read X."""
         return self.objective.pair_loss.hess_vec(self.state, u)
 
     def hessian(self) -> Floats:
@@ -353,7 +349,7 @@ class Point:
         return hessian
 
     def rough_hessian(self) -> Floats:
-        """Return the Hessian correct to a few digits, by products of matrices."""
+        """Return the n × n Hessian correct to a few digits, by products of dense matrices."""
         o = self.objective
         o.count_sweep(o.rough_sweeps)
         hessian = o.design.rough_hessian(o.pair_loss, self.state)
@@ -362,17 +358,17 @@ class Point:
         return hessian
 
     def hess_diag(self) -> Floats:
-        """Return the diagonal of the Hessian; reads X once per eight stored entries of a row."""
+        """Return the diagonal of the Hessian; takes k / 8 passes for k stored entries per row."""
         o = self.objective
         o.count_sweep(max(1.0, o.entries_per_document / 8))
         diagonal = o.design.hess_diag(o.pair_loss, self.state)
         return o.ridge + np.maximum(diagonal, 0.0)  # negative by rounding only
 
     def curved_gram(self) -> Floats:
-        """Return the product AK of a Hessian A and the Gram matrix K; does not read X.
+        """Return the product AK of a Hessian A and the Gram matrix K.
 
-        A is the Hessian of the loss with respect to the scores. Only documents in queries with
-        pairs count.
+        A is the Hessian of the loss with respect to the scores. A and K have one row per document
+        in a query with pairs. Only the first call reads X, to compute K.
         """
         return self.objective.design.curved_gram(self.objective.pair_loss, self.state)
 
@@ -397,10 +393,10 @@ class Point:
         return Point(self.objective.with_ridge(ridge), self.w, there, self.accumulated_update)
 
     def through(self, features: Integers) -> "Point":
-        """Restrict an evaluated objective to some of the features, without evaluating it again.
+        """Return this point as a point of the objective that has only some of the features.
 
-        All other features must have zero weight. The columns of `features` are copied. Reads X only
-        if the scores carry rounding errors of the other features.
+        All other features must have zero weight. The columns of `features` are copied. The scores
+        are reused, unless they carry rounding errors of the other features.
         """
         restricted, w = self.objective.restrict(features), self.w[features]
         if np.delete(self.accumulated_update, features).any():

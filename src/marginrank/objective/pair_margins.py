@@ -20,7 +20,7 @@ from marginrank._utils.types import Booleans, Floats, Integers
 from marginrank.objective.losses import Loss
 from marginrank.objective.pair_weights import PairFactors, exponential_gain, label_matrix
 
-MOST_MARGIN_LABELS = 16  # with the 120 margins of 16 labels, a document takes two kilobytes
+MOST_MARGIN_LABELS = 16  # the 120 margins of 16 labels take about two kilobytes per document
 
 
 def margin_offsets(margin: Any, y: NDArray[Any], qid: Integers) -> Floats:
@@ -44,11 +44,11 @@ def margin_offsets(margin: Any, y: NDArray[Any], qid: Integers) -> Floats:
 
 
 class WindowedPairs(NamedTuple):
-    """Pair weights and hinge terms for the C++ kernels, one group per distinct margin of pairs."""
+    """Pair weights and hinge terms for the C++ kernels, grouped by the margin of the pairs."""
 
     factors: PairFactors
-    pieces: Floats  # hinge terms, one margin after the other
-    ranks: NDArray[np.int32]  # first and last column of the factors of each hinge term
+    pieces: Floats  # the hinge terms of the first margin, then of the next
+    ranks: NDArray[np.int32]  # per hinge term: its first column of the factors, and the end
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class LabelMargins:
         return margins
 
     def windowed(self, factors: PairFactors | None, loss: Loss) -> WindowedPairs:
-        """Return pair weights and hinge terms for the C++ kernels that give each pair its margin.
+        """Return pair weights and hinge terms that give each pair its margin in the C++ kernels.
 
         `factors` are the pair weights; None for weights of one.
         """

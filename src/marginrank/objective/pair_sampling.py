@@ -44,7 +44,7 @@ class LevelRanks(NamedTuple):
 
 
 def level_ranks(query: Integers, level: NDArray[np.int32], width: int) -> LevelRanks:
-    """Return one integer per document; two documents form a pair if these differ by 1 to `width`.
+    """Return one integer per document that is 1 to `width` apart for documents that form a pair.
 
     Integers of one query differ like its levels (ranks of the labels). Integers of different
     queries differ by more than `width`.

@@ -111,8 +111,8 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
     def sample(self, fraction: float, seed: int, *, among: int | None = None) -> Self:
         """Return a random sample of the pairs, with about `fraction` of their documents.
 
-        See :meth:`Objective.sample`. If this set is a part of a larger one, `among` is the number
-        of such documents in the larger set, and the caller scales the weights up with
+        See :meth:`Objective.sample`. If this set is a part of a larger one, `among` is the
+        `n_active_documents` of the larger set, and the caller scales the weights up with
         :meth:`standing_for`.
         """
 
@@ -322,7 +322,7 @@ def query_weight_of(data: RankingData) -> Floats:
 
 
 def joined_offsets(documents: Sequence[Documents]) -> Integers:
-    """Return the offsets of the queries of several pair sets, as if the sets were concatenated."""
+    """Return the offsets of the queries in the concatenation of several sets of documents."""
     sizes = np.concatenate([some.sizes for some in documents])
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from marginrank._utils.types import Booleans, Floats, Integers
 
 LARGEST_GAIN_LABEL = 500  # differences and products of gains up to 2**500 are finite
-LEAST_PROPENSITY = 1e-300  # the inverse is finite, also if multiplied by other weights
+LEAST_PROPENSITY = 1e-300  # below, the inverse or its product with other weights may overflow
 MOST_LABELS = 64  # most labels for a matrix or a callable: the time grows with the number
 
 

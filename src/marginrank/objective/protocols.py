@@ -28,12 +28,12 @@ from marginrank.objective.losses import Loss
 from marginrank.objective.pair_sets import ActiveDocuments, PairCounts, PairSet
 
 Scores = NewType("Scores", object)  # one entry per document, in the order of the pair set
-State = NewType("State", object)  # order and windows of documents, for products with the Hessian
-QueryLosses = NewType("QueryLosses", object)  # per query: its loss, and sizes that bound rounding
+State = NewType("State", object)  # sorted documents and active pairs, for Hessian products
+QueryLosses = NewType("QueryLosses", object)  # per query: its loss, and sums that bound rounding
 # Scores and states are valid for every loss on the same documents, and with other columns of X.
 # With another loss, a state only gives an initial order of the documents.
 
-# Cost of a rough Hessian of dense rows in sweeps: in total, per piece of the loss, and per feature.
+# Cost of a rough Hessian of dense rows in sweeps: constant, per piece of the loss, per feature.
 ROUGH_SWEEPS, ROUGH_PER_PIECE, ROUGH_PER_FEATURE = 10.0, 6.0, 0.05
 
 
@@ -121,10 +121,7 @@ class PairLoss(ABC):
 
     @abstractmethod
     def hess_vec(self, state: State, u: Scores) -> Scores:
-        """Multiply a vector u with one entry per document by the Hessian of the loss.
-
-        This is the Hessian of the loss with respect to the scores.
-        """
+        """Return Au for the Hessian A of the loss with respect to the scores."""
 
     def evaluate_along(
         self, scores: Scores, step: float, direction: Scores, like: State | None
@@ -209,7 +206,7 @@ class Design(ABC):
         return fill * (ROUGH_SWEEPS + ROUGH_PER_PIECE * n_pieces + ROUGH_PER_FEATURE * n)
 
     def hess_diag(self, loss: PairLoss, state: State) -> Floats:
-        """Return the diagonal of the loss's Hessian; reads X once per eight entries of a row."""
+        """Return the diagonal of the Hessian of the loss; this version reads X once per column."""
         columns = map(self.column, range(self.matrix.n_features))
         return np.array([self.space.dot(x, loss.hess_vec(state, x)) for x in columns])
 
@@ -266,10 +263,10 @@ class Design(ABC):
         return self.rows(active.rows), active
 
     def curved_gram(self, loss: PairLoss, state: State) -> Floats:
-        """Return the product AK of a Hessian A and the Gram matrix K of the documents.
+        """Return the product AK of a Hessian A and the Gram matrix K.
 
-        A is the Hessian of the loss with respect to the scores. Only documents in queries with
-        pairs count.
+        A is the Hessian of the loss with respect to the scores. A and K have one row per document
+        in a query with pairs.
         """
         space = self.space
         return self.gram.curved(
@@ -277,10 +274,9 @@ class Design(ABC):
         )
 
     def combine_active(self, values: Floats) -> Floats:
-        """Sum rows of X with coefficients, for documents in queries with pairs; reads X once.
+        """Return a weighted sum of the rows of X in queries with pairs; reads X once.
 
-        The coefficients are the argument `values`. The mean coefficient of each query is subtracted
-        first.
+        The coefficients are `values`, with one entry per such row, minus their mean in each query.
         """
         return self.transpose_dot(
             self.space.vector(self.gram.spread(values, self.pairs.n_documents))
@@ -290,8 +286,8 @@ class Design(ABC):
 class SharedSweeps:
     """Products with one X for several pair sets, such as the folds of a cross-validation.
 
-    This class reads X once for each of them. A backend that serves all with one pass over X has its
-    own class, whose results for each pair set must not depend on the others.
+    This class makes one pass over X per pair set. A backend may have a subclass that makes one
+    pass for all; the result for a pair set must not depend on the others.
     """
 
     def __init__(self, designs: Sequence[Design]) -> None:
@@ -406,5 +402,5 @@ def meets(tol: float, value: float, gap: float) -> bool:
 
     `value` is F(w), and `gap` is an upper bound on F(w) − min F.
     """
-    # F − gap ≤ F* is a lower bound on F*, which is negative by rounding only.
+    # F − gap is a lower bound on F* ≥ 0, so it is negative by rounding only.
     return gap <= tol * max(value - gap, 0.0)

@@ -16,7 +16,7 @@ from marginrank._utils.parameters import Mention, Message
 from marginrank._utils.types import Booleans, Floats
 
 EASE = 10.0  # smallest ratio of successive penalties in a continuation from a large penalty
-MOST_EASIER = 12  # penalties of a continuation; beyond 12 powers of 10 the loss hardly changes
+MOST_EASIER = 12  # most penalties of a continuation; after 12 powers of 10 the loss hardly changes
 
 
 class Ray(NamedTuple):
@@ -94,7 +94,7 @@ class L1Regularizer(Regularizer):
         """Return a mask of weights that are proven to be zero at the minimum of L + Ω.
 
         `gradient` approximates the gradient ∇L of the loss at the minimum; `error` bounds the
-        difference of each entry.
+        error of each entry.
         """
 
     def contains(self, w: Floats) -> bool:
@@ -163,7 +163,7 @@ class L1Ball(L1Regularizer):
         return self.inside(np.copysign(size, v) + 0.0)  # no −0
 
     def ray(self, gradient: Floats) -> Ray:
-        # τ · radius · ‖gradient‖∞, or the norm of its negative part if `positive`.
+        # Ω* is τ · radius · ‖gradient‖∞; if `positive`, only negative entries of gradient count.
         slope = self.radius * float(np.max(self.pull(gradient)))
         return Ray(np.inf, lambda tau: (tau * slope, slope, 0.0))
 
@@ -173,7 +173,8 @@ class L1Ball(L1Regularizer):
             yield ElasticNet(largest * EASE**-k, positive=self.positive)
 
     def excludes(self, gradient: Floats, error: Floats) -> Booleans:
-        # Only features with the largest pull have a weight, unless no feature has a pull.
+        # At the minimum, only features with the largest pull have nonzero weights, unless every
+        # pull is zero.
         pull = self.pull(gradient)
         largest = float(np.max(pull - error))
         return (pull + error < largest) & (largest > 0.0)
@@ -182,7 +183,7 @@ class L1Ball(L1Regularizer):
         return float(np.sum(np.abs(w))) <= self.radius
 
     def multiplier(self, w: Floats, gradient: Floats) -> float:
-        # Return zero inside the ball; on its boundary, the mean of −gradient weighted by w.
+        # Zero inside the ball; on its boundary, the mean of −gradient · sign(w), weighted by |w|.
         size = float(np.sum(np.abs(w)))
         if size < self.radius * (1 - 1e-9):
             return 0.0
