@@ -145,7 +145,7 @@ class NativeLoss(PairLoss):
         return Scores(_core.hess_vec_scores(self.point(state), _vector(u), self._threads))
 
     def point(self, state: State | None) -> Any:
-        """Return the C++ object that `state` stands for; it has the data for Hessian products."""
+        """Return `state` as the C++ object that has the data for Hessian products."""
         return state
 
     def evaluation(
@@ -230,7 +230,7 @@ class NativeDesign(Design):
 
     @property
     def _is_matched(self) -> bool:
-        # Each document of a dense matrix is in one pair.
+        # Whether X is dense and each document is in exactly one listed pair.
         pairs, X = self.pairs, self.matrix.X
         listed = isinstance(pairs, ListedPairs) and 2 * len(pairs.pairs) == pairs.n_documents
         is_whole = self.matrix.columns is None and self.matrix.categories is None
@@ -243,7 +243,8 @@ class NativeDesign(Design):
             yield _core.curved_rows(self._view, point, first, last, self.threads)
 
     def _pair_blocks(self, loss: PairLoss, state: State) -> Iterator[tuple[Singles, Singles]]:
-        # XᵀAX = Σ c dᵀd over the differences d of the pairs, with curvatures c: half as many rows.
+        # XᵀAX = Σ c dᵀd over the pairs, with curvature c and the difference d of their rows of X:
+        # half as many rows as X.
         pairs = cast(ListedPairs, self.pairs)
         unit = np.zeros(pairs.n_documents)
         unit[pairs.pairs[:, 0]] = 1.0

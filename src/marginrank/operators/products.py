@@ -12,7 +12,7 @@ from marginrank._utils.types import Floats
 
 Singles = NDArray[np.float32]
 
-ROWS_PER_BLOCK = 2048  # few enough to keep the digits of a sum in single precision
+ROWS_PER_BLOCK = 2048  # few terms per sum in single precision, so few digits are lost
 COLUMNS_PER_STRIP = 256  # columns that one thread computes at a time
 
 

@@ -158,7 +158,7 @@ class ScaledMatrix(Matrix):
 
 @dataclass(frozen=True)
 class _Division(Transformation):
-    """The diagonal matrix of 1 / σ."""
+    """The linear map T that divides each feature by its scale σ."""
 
     scale: Floats
 

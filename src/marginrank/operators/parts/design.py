@@ -39,7 +39,7 @@ MOST_TERMS = 8  # most terms of a postponed sum: each takes memory until the sum
 
 
 class OrderedSum:
-    """A compensated sum of numbers or arrays, with an error that hardly grows with the terms."""
+    """A compensated sum of numbers or arrays: its error hardly depends on the number of terms."""
 
     def __init__(self) -> None:
         self._sum: Floats | None = None
@@ -82,8 +82,8 @@ def _on_sums(
 ) -> tuple[tuple[Any, ...], Any]:
     """Add up the arguments that are postponed sums, and call `task` on a part with the results.
 
-    `steps` has one entry per argument: the steps of a postponed sum, or None. The `arguments` have
-    the base and the vectors of a postponed sum one after the other.
+    `steps` has one entry per argument of `task`: the steps of a postponed sum, or None. A postponed
+    sum takes several of the `arguments`: its base, then its vectors.
     """
     left = iter(arguments)
     space = part.design.space
@@ -119,10 +119,10 @@ class Calls:
         report: Report | None = None,
         sweep: bool = False,
     ) -> list[Any]:
-        """Call the function `task` on every part of X.
+        """Call the function `task` on every part of X; return references to the results it keeps.
 
-        Results that the task keeps stay with the parts; one reference for each is returned.
-        `report` is called with the results that the task reports.
+        `n_kept` is the number of results that `task` keeps with each part. `report` is called with
+        the result that it reports for each part.
         """
         if any(isinstance(some, PostponedSum) for some in each):
             steps = [some.steps if isinstance(some, PostponedSum) else None for some in each]

@@ -22,10 +22,12 @@ from marginrank.operators.parts.streaming import StreamingExecutor, make_plan
 from marginrank.operators.parts.tasks import Executor
 
 SLACK_BYTES = 1 << 26  # memory of threads, small arrays, and freed memory that the allocator keeps
+# The rows in the reservoir, a sample in memory, may take RESERVOIR_BYTES, or BYTES_PER_SQUARE ·
+# n_features² if that is more, because preconditioners need more documents for more features.
 RESERVOIR_SHARE = 0.125  # largest share of the documents in the reservoir
-RESERVOIR_BYTES = 1 << 24  # largest reservoir, if the next two limits do not allow a larger one
-BYTES_PER_SQUARE = 256  # bytes per squared number of features, which preconditioners need
-MOST_RESERVOIR_BYTES = 1 << 28  # limit on these bytes
+RESERVOIR_BYTES = 1 << 24
+BYTES_PER_SQUARE = 256
+MOST_RESERVOIR_BYTES = 1 << 28  # upper limit
 SEED = 0  # seed of the reservoir; samples are drawn from it with seeds of their own
 
 OnRead = Callable[[int, int], None]
@@ -288,7 +290,7 @@ class StreamedMatrix(PartsMatrix):
 def _queries_of(pairs: PairSet, rows: Integers) -> Integers:
     """Return the index of the first query of each part, and the number of all queries.
 
-    Part k begins at rows[k]. Only queries of `pairs` count, which may leave out rows of X.
+    Part k begins at rows[k]. Queries are numbered as in `pairs`, which may leave out rows of X.
     """
     first = pairs.documents.offsets[:-1]
     if pairs.documents.rows is not None:

@@ -23,8 +23,8 @@ from marginrank.operators.parts.design import OrderedSum, stacked
 from marginrank.operators.parts.tasks import ByPart, Executor, PartKernels, Report, Task
 
 PART_BYTES = 1 << 25  # memory of one part
-LOSSES_KEPT = 2  # native pairs to cache: a solver alternates between two losses at most
-COLUMNS_AT_ONCE = 32  # columns of a Hessian: more take more memory, fewer take more passes
+LOSSES_KEPT = 2  # losses whose C++ pairs are cached: a solver alternates between two at most
+COLUMNS_AT_ONCE = 32  # Hessian columns per pass: more take more memory, fewer take more passes
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ class Plan:
     on the queries and the size of their rows.
     """
 
-    queries: Integers  # part k has the queries queries[k] … queries[k + 1]
-    rows: Integers  # part k has the rows rows[k] … rows[k + 1]
-    blocks: Integers  # part k has the blocks blocks[k] … blocks[k + 1]
-    block_rows: Integers  # block b has the rows block_rows[b] … block_rows[b + 1]
+    queries: Integers  # part k has the queries queries[k] to queries[k + 1] − 1
+    rows: Integers  # part k has the rows rows[k] to rows[k + 1] − 1
+    blocks: Integers  # part k has the blocks blocks[k] to blocks[k + 1] − 1
+    block_rows: Integers  # block b has the rows block_rows[b] to block_rows[b + 1] − 1
 
     @property
     def n_parts(self) -> int:
@@ -277,7 +277,7 @@ class SlicedDesign(Design):
         return Rows.of(stacked(taken))
 
     def _pass(self) -> Iterator[tuple[slice, NativeDesign]]:
-        """Read the rows of a long query; yield each slice with its range of documents."""
+        """Read the rows of a long query; yield the range of documents and the design of a slice."""
         documents = self.pairs.documents
         for piece in self._slices():
             rows = None

@@ -4,8 +4,8 @@ A *part* has some of the queries with all their documents. A *task* is a functio
 matrix and the loss of one part. It returns a tuple of results to *keep* and one result to *report*.
 An *executor* calls a task for every part, in this process or in others. Kept results, such as
 vectors with one entry per document, stay with the part and are passed to its later tasks. Reported
-results are small and are returned to the caller. The parts depend only on the data, and so does
-every result.
+results are small and are returned to the caller. The division into parts depends only on the data,
+so results do not depend on the executor.
 """
 
 from abc import ABC, abstractmethod

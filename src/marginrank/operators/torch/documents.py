@@ -73,7 +73,7 @@ class DeviceDocuments:
         return torch.where(self.counting, key - self.queries.spread(middle), 0.0)
 
     def weighted(self, values: Tensor) -> Tensor:
-        """Multiply one value per document by the weight of its query."""
+        """Return `values`, one per document, multiplied by the weight of the query."""
         return values * self.queries.spread(self.query_weight)
 
 
@@ -91,8 +91,8 @@ class Window(NamedTuple):
     The range is bounded by two positions in an :class:`Order`.
     """
 
-    end: Tensor  # preferred partners of the document are before this position
-    begin: Tensor  # its other partners are at this position or after it
+    end: Tensor  # documents that are preferred to it in an active pair are before this position
+    begin: Tensor  # documents that it is preferred to are at this position or after it
 
 
 def sort(documents: DeviceDocuments, key: Tensor) -> Order:
@@ -123,7 +123,7 @@ def find_window(documents: DeviceDocuments, order: Order, theta: float) -> Windo
 
 
 def _first_not_below(documents: DeviceDocuments, order: Order, theta: float) -> Tensor:
-    """Return, for each position, the first position in its query with a key of at least key + θ.
+    """Return, for each position, the first position in its query whose key is at least its key + θ.
 
     This is a binary search in all queries at once.
     """

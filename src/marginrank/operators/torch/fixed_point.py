@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-CAPACITY = 62  # number of bits of a sum
+CAPACITY = 62  # number of bits that a sum may have
 LARGEST_SHIFT = 1000  # the power of two and its inverse must be finite and positive
 MANTISSA_BITS, EXPONENT_BIAS = 52, 1023  # format of a double
 
@@ -46,7 +46,7 @@ class Segments:
         return cls(offsets, torch.repeat_interleave(numbers, offsets[1:] - offsets[:-1]))
 
     def spread(self, values: Tensor) -> Tensor:
-        """Repeat one value per segment for all entries of the segment."""
+        """Return a tensor that has, for each entry, the value of its segment in `values`."""
         return values.index_select(0, self.segment)
 
     def reduce(self, values: Tensor, how: str, initial: float | None = None) -> Tensor:
@@ -63,7 +63,7 @@ class Segments:
         return Encoded(scaled.round_().to(torch.int64), unit)
 
     def encode_all_digits(self, values: Tensor) -> tuple[Encoded, Encoded]:
-        """Convert floats to two integers each: a rounded value, and the error in a finer unit."""
+        """Convert each float to two integers: its rounded value, and the rest in a finer unit."""
         scale, unit = self._scale(values)
         scaled = values * self.spread(scale)
         rounded = scaled.round()

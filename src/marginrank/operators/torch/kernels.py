@@ -35,7 +35,7 @@ Factors = tuple[Tensor, Tensor]  # factors of pair weights: for the preferred si
 class LevelState(NamedTuple):
     """Data for Hessian products at one score vector, for pairs implied by labels."""
 
-    ranges: list[Ranges]  # ranges of the quadratic pieces
+    ranges: list[Ranges]  # positions of the partners, for the quadratic pieces only
     curvature: Tensor  # the diagonal of the Hessian
 
 
@@ -115,9 +115,10 @@ class LevelKernel:
     def _all_digits(
         self, ranges: list[Ranges], factors: Factors | None, key: Tensor | None
     ) -> list[_Sides]:
-        """Return, for each piece, sums over the partners of weights or of weights times keys.
+        """Return, for each piece and document, sums of the weights of its partners.
 
-        The weights are `factors`, or ones if it is None; without a `key`, weights are summed.
+        With a `key`, the weights are multiplied by the keys of the partners. The weights are
+        `factors`, or ones if it is None.
         """
         queries = self.plan.documents.queries
         if factors is None:
@@ -136,7 +137,10 @@ class LevelKernel:
         return found
 
     def _by_side(self, ranges: list[Ranges], values: Tensor, unit: Tensor, window: int) -> _Sides:
-        """Return float64 sums of integer `values` times `unit` over the partners in one window."""
+        """Return sums of integer `values` times `unit` over the partners for one piece.
+
+        `window` is the index of the piece.
+        """
         queries = self.plan.documents.queries
         totals = [torch.zeros_like(queries.segment, dtype=torch.int64) for _ in range(2)]
         for some in ranges:
@@ -147,12 +151,9 @@ class LevelKernel:
         return _Sides(above * queries.spread(unit), below * queries.spread(unit[-n_queries:]))
 
     def hess_vec(self, state: LevelState, u: Tensor) -> Tensor:
-        """Multiply a tensor u with one entry per document by the Hessian of the loss.
-
-        This is the Hessian of the loss with respect to the scores.
-        """
+        """Return Au for the Hessian A of the loss with respect to the scores."""
         queries = self.plan.documents.queries
-        # H maps constants to zero. Subtracting one document's value per query prevents cancellation
+        # A maps constants to zero. Subtracting one document's value per query prevents cancellation
         # by a common offset.
         u = u - queries.spread(u.index_select(0, queries.offsets[:-1]))
         if self.plan.factors:
@@ -210,7 +211,8 @@ class _LossSums:
         preferred, other = factors or (1.0, 1.0)
         pairs_lost, pairs_won = preferred * count.below, other * count.above
         keys_lost, keys_won = preferred * of_keys.below, other * of_keys.above
-        # Slack of the active pairs of a document: first of those that prefer it, then the others.
+        # Sums of the slack of active pairs: `lost` over pairs that prefer the document, `won` over
+        # its other pairs.
         lost = pairs_lost * (theta - key) + keys_lost
         won = pairs_won * (theta + key) - keys_won
         pairs = pairs_won.abs() + pairs_lost.abs()
@@ -290,7 +292,7 @@ class _PairTerms(NamedTuple):
     value: Tensor
     value_size: Tensor
     slope: Tensor
-    slope_size: Tensor  # size of the slope for both documents of a pair
+    slope_size: Tensor  # of the slopes of both documents of the pair
     curvature: Tensor
 
 

@@ -35,9 +35,9 @@ PASSES_AT_ONCE = 4  # passes with joint prefix sums, which take 8 bytes per docu
 
 @dataclass(frozen=True)
 class Leaves:
-    """All combinations of a query and a level that have documents, called leaves, in this order.
+    """The combinations of query and level that have documents (*leaves*), in ascending order.
 
-    A level is the rank of a label in its query.
+    A level is the rank of a label in its query. Leaves are sorted by query, then by level.
     """
 
     leaf: Tensor  # int32, index of the leaf of each document
@@ -79,13 +79,14 @@ class Leaves:
         return self.spread(self.level)
 
     def spread(self, values: Tensor) -> Tensor:
-        """Repeat one value per level of a query for each document that has this level."""
+        """Return a tensor that has, for each document, the value of its leaf in `values`."""
         return values.index_select(0, self.leaf)
 
     def documents_below(self, level: Tensor) -> Tensor:
-        """Return, for each query and level, the number of documents that come before `level`.
+        """Return, for each leaf, the number of documents before a given level of its query.
 
         Documents are sorted by query, then by level; documents of earlier queries are counted.
+        `level` has one level per leaf.
         """
         slot = torch.minimum(torch.maximum(self.slot + level, self.slot), self.last_slot)
         return self.first.index_select(0, slot)
@@ -114,7 +115,7 @@ class AllLevels:
         self.bits = list(reversed(range(leaves.n_bits)))
 
     def starts(self, number: int) -> Tensor:
-        """Return, for each level of each query, where the documents that form pairs with it start.
+        """Return, for each leaf, where the documents that form pairs with it in a pass start.
 
         It is a position in the documents as ordered by pass number `number`; the docstring of the
         module explains passes.
@@ -200,10 +201,9 @@ class _Split:
 
 
 class AdjacentLevels:
-    """Sums over pairs of adjacent levels (ranks of labels), with one pass up and one pass down.
+    """Sums over pairs of adjacent levels: one pass for the next higher level, one for the lower.
 
-    A level is the rank of a label in its query. The passes are for the next higher and the next
-    lower level.
+    A level is the rank of a label in its query.
     """
 
     def __init__(self, leaves: Leaves) -> None:
@@ -251,8 +251,8 @@ class Ranges:
 
     levels: Levels
     numbers: range  # indices of the passes
-    # Index of each value of the run (int32): a document, plus n_documents for the value it has as
-    # the other side of its pairs. The first entry only shifts the prefix sums by one.
+    # For each position in the joined passes (int32): a document, plus n_documents for the value it
+    # has as the other side of its pairs. The first entry only shifts the prefix sums by one.
     source: Tensor
     starts: Tensor  # int32, starts of the ranges by pass and leaf
     stops: list[Tensor]  # int32, one tensor per window: ends of the ranges by pass and document
@@ -295,7 +295,7 @@ class Ranges:
 
 
 def gather(levels: Levels, passes: list[PassRanges], *, by_side: bool) -> list[Ranges]:
-    """Make the ranges for all passes, several passes in one object of up to PASSES_AT_ONCE passes.
+    """Return the ranges of all passes, with up to PASSES_AT_ONCE passes joined in each object.
 
     Set `by_side` if a document has one value for pairs that prefer it and another for other pairs.
     """
@@ -326,6 +326,6 @@ def _source(ranges: PassRanges, by_side: bool) -> Tensor:
 
 
 def _joined(places: Sequence[Tensor], n_documents: int) -> Tensor:
-    """Concatenate positions in several passes, shifted to positions in their joint run."""
+    """Concatenate positions in several passes, shifted to positions in the joined passes."""
     moved = [place + number * n_documents for number, place in enumerate(places)]
     return torch.cat(moved).to(torch.int32)

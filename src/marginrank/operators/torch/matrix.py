@@ -101,6 +101,7 @@ class TorchLoss(PairLoss):
     ) -> tuple[Evaluation, float]:
         there = self.space.add(scores, step, direction)
         found = self.at(_vector(there))
+        # Pass the slope as if it were the gradient, to copy it to the host with the totals.
         slope = self.space.product(Scores(found.slopes), direction)
         evaluation = self.evaluation(_vector(there), found, slope)
         assert evaluation.gradient is not None
@@ -113,10 +114,7 @@ class TorchLoss(PairLoss):
         return self._pairs.evaluate(scores)
 
     def curved(self, state: State, u: Tensor) -> Tensor:
-        """Multiply a tensor u with one entry per document by the Hessian of the loss.
-
-        This is the Hessian of the loss with respect to the scores.
-        """
+        """Return Au for the Hessian A of the loss with respect to the scores, as a tensor."""
         there = cast(AtScores, state)
         if there.state is None:
             there.state = self.at(there.scores).state
@@ -182,10 +180,10 @@ class TorchMatrix(Matrix):
         tensor: Tensor | None = None,
         has_triton: bool | None = None,
     ) -> "TorchMatrix":
-        """Copy the feature matrix of `data` to a PyTorch device, unless `tensor` is that copy.
+        """Copy the feature matrix of `data` to a PyTorch device.
 
-        Triton kernels are used if Triton is installed and the device is a GPU; `has_triton`
-        overrides this.
+        Nothing is copied if `tensor` has X on that device, in float32 or float64. Triton kernels
+        are used if Triton is installed and the device is a GPU; `has_triton` overrides this.
         """
         where = torch.device(device)
         if has_triton is None:
@@ -311,10 +309,7 @@ class TorchDesign(Design):
         return self._by_document(self._features.dots(self.space.tensor(np.stack(vs))))
 
     def transpose_dots(self, zs: Sequence[Tensor]) -> Tensor:
-        """Return a tensor with one row Xᵀz per vector z in `zs`, which has one entry per document.
-
-        z has one entry per document.
-        """
+        """Return a tensor with one row Xᵀz per vector z in `zs`; z has one entry per document."""
         together = by_row(torch.stack(list(zs)), self._rows, self._features.shape[0])
         return self._features.transpose_dots(together)
 
@@ -392,7 +387,10 @@ def _dense(X: Any, device: torch.device) -> torch.Tensor:
 
 
 def bytes_needed(data: RankingData, *, has_features: bool = False) -> int:
-    """Estimate the device memory of a fit in bytes; X is included unless `has_features`."""
+    """Return an estimate of the device memory of a fit in bytes.
+
+    X is included, unless it is already on the device (`has_features`).
+    """
     X = data.X
     n_bits = (int(np.max(data.queries.n_levels, initial=1)) - 1).bit_length()
     of_document = POINTS * (BIT_BYTES * n_bits + DOCUMENT_BYTES) + EVALUATION_BYTES

@@ -41,7 +41,7 @@ def runs_triton(device: torch.device) -> bool:
 
 @dataclass
 class Plans:
-    """A cache of the last PLANS pair sets' tensors that do not depend on scores or loss."""
+    """A cache of the plans of the last PLANS pair sets: tensors that depend on the pairs only."""
 
     device: torch.device
     has_triton: bool

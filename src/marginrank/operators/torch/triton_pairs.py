@@ -46,8 +46,8 @@ def _ordered(x):  # type: ignore[no-untyped-def]
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _chunk(chunks, keys, levels, DOCUMENTS: tl.constexpr):  # type: ignore[no-untyped-def]
-    # The documents of a program: where they are, the range and number of their query, and their
-    # keys and levels.
+    # Return, for the documents of this program: positions, a mask of valid positions, the range and
+    # index of their query, keys and levels.
     chunk = chunks + 4 * tl.program_id(0)
     first, begin = tl.load(chunk), tl.load(chunk + 1)
     end, query = tl.load(chunk + 2), tl.load(chunk + 3)
@@ -62,9 +62,9 @@ def _chunk(chunks, keys, levels, DOCUMENTS: tl.constexpr):  # type: ignore[no-un
 def _partners(  # type: ignore[no-untyped-def]
     keys, levels, first, end, key, level, theta, width, PARTNERS: tl.constexpr
 ):  # fmt: skip
-    # A tile of documents (columns), and which of them are preferred partners of each document
-    # (rows) in an active pair, and which are other partners. Both sides of a pair compare the same
-    # two numbers.
+    # Load a tile of documents (columns). Return masks: which are preferred to each document (rows)
+    # in an active pair, and to which it is preferred. Both sides of a pair compare the same two
+    # numbers.
     at = first + tl.arange(0, PARTNERS)
     inside = at < end
     other_key = tl.load(keys + at, mask=inside, other=0.0)
@@ -125,8 +125,8 @@ def _window_sums(  # type: ignore[no-untyped-def]
     scale_a, scale_b, scale_c, scale_d, finer,
     WEIGHTED: tl.constexpr, DOCUMENTS: tl.constexpr, PARTNERS: tl.constexpr,
 ):  # fmt: skip
-    # Sums over the partners in the window of θ, in two integers each: weights of the preferred
-    # partners (a), of the others (b), and the same weights times keys (c, d).
+    # Return sums over the partners in active pairs for θ, in two integers each: weights of the
+    # preferred partners (a), of the others (b), and the same weights times keys (c, d).
     none = tl.zeros((DOCUMENTS,), tl.int64)
     a, b, c, d = none, none, none, none
     low_a, low_b, low_c, low_d = none, none, none, none
@@ -187,7 +187,7 @@ def _evaluate(  # type: ignore[no-untyped-def]
     width, columns,
     WEIGHTED: tl.constexpr, DOCUMENTS: tl.constexpr, PARTNERS: tl.constexpr,
 ):  # fmt: skip
-    # Writes five columns by document: slope, curvature, value and two sizes.
+    # Write five values per document to `columns`: slope, curvature, value and two sizes.
     at, inside, begin, end, query, key, level = _chunk(chunks, keys, levels, DOCUMENTS)
     spare = 62 - exponent((end - begin).to(tl.float64))
     finer, coarser = power_of_two(spare), power_of_two(-spare)
@@ -240,11 +240,12 @@ def _product(  # type: ignore[no-untyped-def]
     n_documents, width, curvature, image,
     WEIGHTED: tl.constexpr, DOCUMENTS: tl.constexpr, PARTNERS: tl.constexpr,
 ):  # fmt: skip
-    # The Hessian in score space times u; `pieces` are the quadratic ones.
+    # Write Au to `image`, with the Hessian A of the loss with respect to the scores. `pieces` has
+    # the quadratic hinge terms only.
     at, inside, begin, end, query, key, level = _chunk(chunks, keys, levels, DOCUMENTS)
     spare = 62 - exponent((end - begin).to(tl.float64))
     weight = tl.load(query_weight + query)
-    origin = tl.load(u + begin)  # H maps constants to zero
+    origin = tl.load(u + begin)  # A maps constants to zero: subtract an offset of the query
     size_a = largest(u, u, origin, begin, end, False, PARTNERS)
     size_b = size_a
     own_a = tl.full((DOCUMENTS,), 1.0, tl.float64)
@@ -369,10 +370,7 @@ class FusedKernel:
         return ScoreLoss(table[:, :3], columns[0], state, table_totals(table))
 
     def hess_vec(self, state: FusedState, u: Tensor) -> Tensor:
-        """Multiply a tensor u with one entry per document by the Hessian of the loss.
-
-        This is the Hessian of the loss with respect to the scores.
-        """
+        """Return Au for the Hessian A of the loss with respect to the scores."""
         image = torch.empty_like(u)
         self._launch(_product, [u], state.keys, self._curved, [state.curvature, image])
         return image
