@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers.tables import each
 
-from marginrank.fit.metric_segments import LinearRankMetric, Steps
+from marginrank.fit.metric_segments import Crossings, LinearRankMetric
 from marginrank.metrics import ndcg
 
 DISCOUNT = np.concatenate([[0.0], 1.0 / np.log2(np.arange(2.0, 5.0)), [0.0]])  # NDCG@3
@@ -56,7 +56,8 @@ def test_steps_equal_the_metric_between_all_crossings(seed, ties, positive):
     if seed % 3 == 0:  # from one vertex to a face
         u, v = np.array([0.0, 0.4, 0.6]), np.array([1.0, 0.0, 0.0])
     weight = rng.exponential(size=offsets.size - 1)
-    steps = metric_of(X, offsets, y, positive=positive).along(u, v).steps(weight)
+    along = metric_of(X, offsets, y, positive=positive).along(u, v)
+    steps = along.steps(weight)
     crossings = [0.0, 1.0]
     for first, last in itertools.pairwise(offsets):
         a, b = X[first:last] @ u, X[first:last] @ v
@@ -74,14 +75,19 @@ def test_steps_equal_the_metric_between_all_crossings(seed, ties, positive):
         at = np.searchsorted(steps.breakpoints, t)
         assert steps.values[at] == pytest.approx(expected, abs=1e-11)
         best = max(best, expected)
-    t, value = steps.best()
+    (t,), (value,) = along.best(weight[None])
     assert value == pytest.approx(best, abs=1e-11)
     assert weight @ true_values(X, offsets, y, (1 - t) * u + t * v) == pytest.approx(best)
 
 
 def test_best_is_the_middle_of_the_widest_best_interval():
-    steps = Steps(np.array([0.1, 0.4, 0.5, 0.5 + 1e-12, 0.9]), np.array([2, 1, 3, 9, 3, 3.0]))
-    assert steps.best() == (pytest.approx(0.7), 3.0)  # 0.4 … 1; the 9 is narrower than rounding
+    t = np.array([0.1, 0.4, 0.5, 0.5 + 1e-12, 0.9])
+    change, query = np.array([-1.0, 2.0, 6.0, -6.0, 0.0]), np.array([0, 0, 1, 1, 0])
+    along = Crossings(t, change, query, np.array([2.0, 0.0]))
+    middles, values = along.best(np.array([[1.0, 1.0], [2.0, 0.0], [0.0, 1.0]]))
+    # 0.4 … 1, because the maximum of 9 has an interval narrower than rounding errors; then all.
+    np.testing.assert_allclose(middles, [0.7, 0.7, 0.5])
+    assert values.tolist() == [3.0, 6.0, 0.0]
 
 
 def test_no_relevant_document():
@@ -89,4 +95,4 @@ def test_no_relevant_document():
         np.ones((2, 2)), np.array([0, 2]), np.zeros(2), DISCOUNT, positive=True
     )
     assert metric.values(np.eye(2)).tolist() == [[0.0, 0.0]]
-    assert metric.along(*np.eye(2)).steps(np.ones(1)).best() == (0.5, 0.0)
+    assert metric.along(*np.eye(2)).best(np.ones((1, 1))) == ([0.5], [0.0])

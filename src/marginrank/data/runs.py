@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from marginrank import _core
 from marginrank._utils.parameters import check_choice, check_integer
 from marginrank._utils.types import Booleans, Floats, Integers
 from marginrank._utils.user_warnings import warn_caller
@@ -229,16 +230,16 @@ def _ranks(group: Integers) -> Integers:
 
 def _signal_columns(scores: Floats, query: Integers, depth: int) -> tuple[Floats, ...]:
     """Return three columns for a run: score, rank, and 1 if it did not retrieve the document."""
+    found = np.flatnonzero(scores > -np.inf)
+    sizes = np.bincount(query[found], minlength=query[-1] + 1)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    ranked = found[_core.rank_documents(scores[found], offsets, 1)]
+    rank = np.full(scores.size, depth + 1.0)
+    rank[ranked] = _ranks(query[found])
+    lowest = np.zeros(sizes.size)
+    lowest[sizes > 0] = scores[ranked[offsets[1:][sizes > 0] - 1]]
     missing = np.isneginf(scores)
-    order = np.lexsort((-scores, query))
-    rank = np.empty(scores.size)
-    rank[order] = _ranks(query)
-    rank[missing] = depth + 1.0
-    starts = np.flatnonzero(np.diff(query, prepend=-1))
-    lowest = np.minimum.reduceat(np.where(missing, np.inf, scores), starts)
-    lowest = np.repeat(lowest, np.diff(starts, append=query.size))
-    filled = np.where(missing, np.where(np.isinf(lowest), 0.0, lowest), scores)
-    return filled, rank, missing.astype(np.float64)
+    return np.where(missing, lowest[query], scores), rank, missing.astype(np.float64)
 
 
 def _as_dictionaries(values: Any, name: str, columns: Sequence[str]) -> ByDocument:
@@ -253,7 +254,7 @@ def _as_dictionaries(values: Any, name: str, columns: Sequence[str]) -> ByDocume
                 f"{name}[{query!r}] is a {type(documents).__name__}; pass "
                 f"{{query: {{document: {columns[0]}}}}}."
             )
-        own = dict(zip(map(str, documents), map(float, documents.values()), strict=True))
+        own = _with_plain_types(documents)
         if len(own) < len(documents) or str(query) in result:
             raise ValueError(
                 f"{name}: query {query!r} or one of its documents occurs twice, because ids are "
@@ -262,6 +263,13 @@ def _as_dictionaries(values: Any, name: str, columns: Sequence[str]) -> ByDocume
         result[str(query)] = own
     _check_finite(result, name, columns[0])
     return result
+
+
+def _with_plain_types(documents: Mapping[Any, Any]) -> dict[str, float]:
+    """Return a copy with ids as text and values as floats; fast if they are already."""
+    if set(map(type, documents)) == {str} and set(map(type, documents.values())) == {float}:
+        return dict(documents)
+    return dict(zip(map(str, documents), map(float, documents.values()), strict=True))
 
 
 def _check_finite(values: ByDocument, name: str, what: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from marginrank import _core
 from marginrank._utils.parameters import ParameterError, check_parameters, given
 from marginrank._utils.threads import cached_property, serial_blas
 from marginrank._utils.types import Booleans, Floats
@@ -135,6 +136,16 @@ class JudgedSignals(NamedTuple):
         gain = gain / np.repeat(divisors, self.data.queries.sizes)
         return gain, np.concatenate([[0.0], used, [0.0]])
 
+    def values(self, scores: Floats, metric: str) -> Floats:
+        """Return the metric of each query for one score per document, in document order."""
+        gain, discount = self.gains(metric)
+        queries = self.data.queries
+        order = _core.rank_documents(scores, queries.offsets, 1)
+        place = np.arange(1, order.size + 1) - np.repeat(queries.offsets[:-1], queries.sizes)
+        terms = gain[order] * discount[np.minimum(place, discount.size - 1)]
+        values = np.bincount(queries.query_of_document, terms, queries.sizes.size)
+        return values.astype(np.float64)
+
 
 def _descending(labels: Any) -> Floats:
     return np.sort(np.maximum(np.asarray(labels, dtype=np.float64), 0.0))[::-1]
@@ -180,30 +191,30 @@ class FusionProblem:
         self._lattice = self._padded(lattice(len(judged.signals)))
 
     @cached_property
-    def _values(self) -> Floats:
-        """The metric of each query for each weight vector of the lattice."""
+    def _search(self) -> WeightSearch:
+        """The search for weights, with the metric of each query for each lattice vector."""
         with serial_blas():
-            return self._metric.values(self._lattice)
+            values = self._metric.values(self._lattice)
+        return WeightSearch(self._metric, self._lattice, values, positive=self._parameters.positive)
 
     def fit(self, used: Booleans, seed: int) -> Floats:
         """Return weights that are fitted to the queries in the mask `used`.
 
         There is one weight per column: per signal, or per product of a signal and a query feature.
         """
-        n_bootstraps, positive = self._parameters.n_bootstraps, self._parameters.positive
+        n_bootstraps = self._parameters.n_bootstraps
         rng, weight = np.random.default_rng(seed), used.astype(np.float64)
+        search = self._search
         with serial_blas():
-            start = self._convex_start(used)
-            starts = np.vstack([self._lattice, start])
-            values = np.hstack([self._values, self._metric.values(start)])
-            search = WeightSearch(self._metric, starts, values, positive=positive)
+            if not search.has_one_line:
+                search = search.with_starts(self._convex_start(used))
             if n_bootstraps:
                 return search.averaged(weight, rng, n_bootstraps)
             return search.best(weight, rng)
 
     def grid(self, used: Booleans) -> Floats:
         """Return the best of the fusion weights on a regular grid, for the queries in `used`."""
-        best: Floats = self._lattice[int(np.argmax(used.astype(np.float64) @ self._values))]
+        best: Floats = self._lattice[int(np.argmax(used.astype(np.float64) @ self._search.values))]
         return best
 
     def equal(self) -> Floats:

@@ -10,8 +10,9 @@ from math import comb
 
 import numpy as np
 
+from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Floats
-from marginrank.fit.metric_segments import NARROWEST, ROUNDING, LinearRankMetric
+from marginrank.fit.metric_segments import NARROWEST, ROUNDING, Crossings, LinearRankMetric
 
 MOST_STEPS = 10  # lattice weights are multiples of 0.1 for up to 4 signals
 MOST_POINTS = 300  # most lattice weights; the metric of every query is computed for each
@@ -49,12 +50,26 @@ class WeightSearch:
     ) -> None:
         self._metric = metric
         self._starts = starts
-        self._values = values  # metric of each query for each start
+        self.values = values  # metric of each query for each start
         self._positive = positive
+
+    @property
+    def has_one_line(self) -> bool:
+        """Whether all weights are on one line, so that its search needs no further starts."""
+        return self._positive and self._starts.shape[1] <= 2
+
+    def with_starts(self, starts: Floats) -> "WeightSearch":
+        """Return this search with additional starting weights, one vector per row."""
+        return WeightSearch(
+            self._metric,
+            np.vstack([self._starts, starts]),
+            np.hstack([self.values, self._metric.values(starts)]),
+            positive=self._positive,
+        )
 
     def best(self, query_weight: Floats, rng: np.random.Generator) -> Floats:
         """Return the best weights that searches from several starting points find."""
-        totals = query_weight @ self._values
+        totals = query_weight @ self.values
         found = [
             self._climb(self._starts[k], float(totals[k]), query_weight, rng)
             for k in np.argsort(-totals, kind="stable")[:N_STARTS]
@@ -69,19 +84,18 @@ class WeightSearch:
         between start and end, because line searches alone move too far toward weights of zero.
         """
         samples = rng.exponential(size=(n_bootstraps, query_weight.size)) * query_weight
-        mean: Floats = self._starts[np.argmax(samples @ self._values, axis=1)].mean(axis=0)
+        mean: Floats = self._starts[np.argmax(samples @ self.values, axis=1)].mean(axis=0)
         w = mean
         for target in self._targets(rng):
-            u, v = self._ends(w, target)
-            crossings = self._metric.along(u, v)
-            t = float(np.mean([crossings.steps(sample).best()[0] for sample in samples]))
+            u, v, crossings = self._line(w, target)
+            t = float(np.mean(crossings.best(samples)[0]))
             w = _between(u, v, t, otherwise=w)
         w = _between(mean, w, 0.5, otherwise=w)
         return w if np.sum(query_weight > 0.0) < MANY_QUERIES else self._raised(w, query_weight)
 
     def _raised(self, w: Floats, query_weight: Floats) -> Floats:
         """Move w toward the best start until its metric is at least that of the start."""
-        totals = query_weight @ self._values
+        totals = query_weight @ self.values
         best: Floats = self._starts[int(np.argmax(totals))]
         target = float(totals.max()) - ROUNDING
         if float(query_weight @ self._metric.values(w[None])[:, 0]) >= target:
@@ -101,11 +115,11 @@ class WeightSearch:
         for _ in range(MOST_PASSES):
             before = value
             for target in self._targets(rng):
-                u, v = self._ends(w, target)
-                t, top = self._metric.along(u, v).steps(query_weight).best()
-                moved = _between(u, v, t, otherwise=w)
-                if top >= value and moved is not w:
-                    w, value = moved, top
+                u, v, crossings = self._line(w, target)
+                t, top = crossings.best(query_weight[None])
+                moved = _between(u, v, float(t[0]), otherwise=w)
+                if top[0] >= value and moved is not w:
+                    w, value = moved, float(top[0])
             if value <= before + LEAST_GAIN:
                 break
         return w, value
@@ -115,9 +129,20 @@ class WeightSearch:
         n = self._starts.shape[1]
         if n == 1:
             return np.empty((0, 1))
-        if n == 2 and self._positive:
-            return np.eye(2)[:1]  # two non-negative weights with sum 1 have one direction only
+        if self.has_one_line:
+            return np.eye(2)[:1]
         return np.vstack([rng.permutation(np.eye(n)), rng.dirichlet(np.ones(n), N_RANDOM)])
+
+    def _line(self, w: Floats, target: Floats) -> tuple[Floats, Floats, Crossings]:
+        """Return both ends of the line from `w` through `target`, and the crossings between."""
+        if self.has_one_line:
+            return *np.eye(2), self._only_crossings
+        u, v = self._ends(w, target)
+        return u, v, self._metric.along(u, v)
+
+    @cached_property
+    def _only_crossings(self) -> Crossings:
+        return self._metric.along(*np.eye(2))
 
     def _ends(self, w: Floats, target: Floats) -> tuple[Floats, Floats]:
         """Return both ends of the line from `w` through `target`, within the allowed weights."""

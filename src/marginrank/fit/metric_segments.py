@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from marginrank import _core
 from marginrank._utils.types import Booleans, Floats, Integers
 
 CHUNK = 1 << 22  # number of score differences computed at a time, to bound the memory (32 MiB)
@@ -27,22 +28,6 @@ class Steps(NamedTuple):
 
     breakpoints: Floats
     values: Floats
-
-    def best(self) -> tuple[float, float]:
-        """Return the position and the value of the maximum of a piecewise constant function.
-
-        The position is the middle of the widest interval on which the function is maximal.
-        """
-        edges = np.concatenate([[0.0], self.breakpoints, [1.0]])
-        wide = np.diff(edges) > NARROWEST
-        left, right, values = edges[:-1][wide], edges[1:][wide], self.values[wide]
-        top = float(values.max())
-        is_best = values >= top - ROUNDING
-        # Neighbors of equal value are one interval.
-        first = np.flatnonzero(is_best & ~np.concatenate([[False], is_best[:-1]]))
-        last = np.flatnonzero(is_best & ~np.concatenate([is_best[1:], [False]]))
-        widest = int(np.argmax(right[last] - left[first]))
-        return float(left[first[widest]] + right[last[widest]]) / 2.0, top
 
 
 class Crossings(NamedTuple):
@@ -61,6 +46,16 @@ class Crossings(NamedTuple):
         changes = np.cumsum(self.change * query_weight[self.query])
         start = float(self.start @ query_weight)
         return Steps(self.t, start + np.concatenate([[0.0], changes]))
+
+    def best(self, query_weights: Floats) -> tuple[Floats, Floats]:
+        """Return the best position and the metric there, for each sample of query weights.
+
+        `query_weights` has one sample per row. The position is the middle of the widest interval on
+        which the metric, summed over queries with weights, is maximal.
+        """
+        return _core.best_intervals(
+            self.t, self.change, self.query, self.start, query_weights, NARROWEST, ROUNDING
+        )
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from marginrank._utils.tables import ResultTable
 from marginrank._utils.types import Booleans, Floats, Integers
 from marginrank.fit.fusion import FusionParameters, FusionProblem, JudgedSignals
 from marginrank.metrics.comparison import half_interval
-from marginrank.models.fusion_model import FusionModel, QueryFeatures
+from marginrank.models.fusion_model import FusionModel, QueryFeatures, signal_scores
 from marginrank.models.fusion_parameters import check_normalizers
 
 LEARNED, RRF, GRID, EQUAL = "learned", "RRF", "grid", "equal weights"
@@ -152,9 +152,10 @@ def _alternatives(
     judged: JudgedSignals, parameters: FusionParameters, problem: FusionProblem, folds: Integers
 ) -> dict[str, Floats]:
     """Return the metric of each query for the baselines: RRF, equal weights, single signals."""
-    by_rank = FusionProblem(judged, parameters, "rrf")
+    constant, depth = parameters.rrf_constant, parameters.depth
+    by_rank = signal_scores(judged.data, judged.signals, "rrf", constant, depth)
     values = {
-        RRF: by_rank.values(by_rank.equal()),
+        RRF: judged.values(by_rank.sum(axis=1), parameters.metric),
         EQUAL: problem.values(problem.equal()),
         GRID: _held_out(problem, lambda used, _: problem.grid(used), folds, 0),
     }
