@@ -1,4 +1,4 @@
-"""Convert parameters that name features (categorical_features, monotonic_cst) to column numbers."""
+"""Conversion of parameters that list features (such as monotonic_cst) to column numbers."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -91,7 +91,7 @@ def column_of(
 
 
 def directions(chosen: Any) -> dict[Feature, int]:
-    """Convert `monotonic_cst` to {feature name or column number: 1 (increasing) or −1}.
+    """Convert `monotonic_cst` to {feature name or column number: 1 (increasing), −1 (decreasing)}.
 
     `chosen` is the value of the parameter: a mapping, an array with one sign per feature, or text
     such as "bm25:+1,age:-1". Features with sign 0 are omitted.

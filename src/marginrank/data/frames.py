@@ -196,8 +196,8 @@ def from_frame(
 def split_columns(frame: Any, names: Mapping[str, str]) -> tuple[Any, dict[str, NDArray[Any]]]:
     """Split a data frame into features and a dict of arrays such as y, qid and sample_weight.
 
-    `names` maps the keys of the dict (y, qid, …) to column names. These columns are removed from
-    the features.
+    `names` maps the keys of the returned dict (y, qid, …) to column names. These columns are
+    removed from the features.
     """
     table = as_table(frame)
     at = {role: _find(table, name, role) for role, name in names.items()}

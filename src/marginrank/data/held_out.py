@@ -1,4 +1,4 @@
-"""Conversion of the validation data passed to `fit` (validation, eval_set) to RankingData."""
+"""Conversion of validation data (the arguments `validation` and `eval_set`) to RankingData."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -61,7 +61,10 @@ def check_same_features(
     *,
     what: str = "validation",
 ) -> None:
-    """Raise ValueError if the validation data and X differ in number or names of features."""
+    """Raise ValueError if validation data and the X of the fit differ in their features.
+
+    `n_features` and `names` are the number and the names of the features of X.
+    """
     if validation is None:
         return
     if validation.n_features != n_features:

@@ -1,4 +1,4 @@
-"""Knots of additive models, and scores computed from one curve per feature.
+"""Knots of additive models, and scores: the sum of the values of one curve per feature.
 
 A curve is piecewise linear and is given by its values at the *knots* of the feature. The curve of a
 categorical feature has one value per category instead. The knots of all features are concatenated
@@ -18,7 +18,7 @@ from marginrank import _core
 from marginrank._utils.types import Booleans, Floats, Integers
 
 MOST_KNOTS = 255  # per feature: knots and a column for missing values fit in a byte
-LEAST_STEP = float(np.finfo(np.float64).tiny)  # least distance between knots
+LEAST_STEP = float(np.finfo(np.float64).tiny)  # smallest distance between knots
 BLOCK_ENTRIES = 1 << 22  # entries of X converted to a dense block at a time
 
 
@@ -83,9 +83,9 @@ class Knots:
 
 
 def are_rising(knots: Floats, categorical: bool) -> bool:
-    """Return True if the knots of a feature are strictly increasing.
+    """Return True if the knots of a feature are strictly increasing, far enough apart and finite.
 
-    Unless they are categories, their differences must also be large enough to divide by.
+    Knots are far enough apart if one can divide by their differences. Categories need not be.
     """
     with np.errstate(over="ignore"):
         steps = np.diff(knots)
@@ -120,11 +120,12 @@ def with_known_categories(
 
 @lru_cache(maxsize=1024)
 def _rounded_categories(categories: bytes) -> tuple[Floats, Integers, Booleans]:
-    """Return categories rounded to float32, their indices, and which ones match rounded values.
+    """Return three arrays: categories rounded to float32 (sorted), their indices, and a mask.
 
-    A category such as float64(float32(0.1)) comes from float32 data: all values that float32 rounds
-    to it match. Any other category matches only itself and itself rounded to float32. Categories
-    are omitted, so they are compared exactly, if two of them are equal in float32.
+    The mask is True for categories that are float32 numbers, such as float64(float32(0.1)): every
+    value that float32 rounds to such a category matches it. Any other category matches only itself
+    and its rounded value. Two kinds of categories are omitted, so they are compared exactly: those
+    that are equal in float32, and decimal numbers that float32 holds exactly, such as 0.5.
     """
     known = np.frombuffer(categories, dtype=np.float64)
     with np.errstate(over="ignore"):

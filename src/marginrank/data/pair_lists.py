@@ -14,7 +14,7 @@ from marginrank.data.validation import check_indices, check_weights
 
 @dataclass(frozen=True)
 class PairList:
-    """Preference pairs (rows of the preferred and the other document), with weights and margins."""
+    """Preference pairs with weights and margins; a pair is two row numbers, the preferred first."""
 
     pairs: Integers  # n_pairs × 2 row numbers, the preferred document first
     weight: Floats | None = None  # weight of each pair; None if all are 1
@@ -37,7 +37,7 @@ def check_pairs(
 ) -> PairList:
     """Validate preference pairs, given as an array, sparse matrix or PairList; return a PairList.
 
-    Arrays are not copied if they have the right type already.
+    A C-contiguous int64 array is not copied.
     """
     source = None
     if isinstance(pairs, PairList):
@@ -95,7 +95,10 @@ def _is_whole(value: Any) -> bool:
 
 
 def _from_pair_matrix(matrix: Any, n_documents: int) -> Integers:
-    """Convert a sparse matrix, +1 and −1 per row at the preferred and other document, to pairs."""
+    """Convert a sparse matrix, with one row per pair, to an array of row numbers of documents.
+
+    In each row, the column of +1 is the preferred document, and the column of −1 the other one.
+    """
     if matrix.ndim != 2 or matrix.shape[1] != n_documents:
         raise ValueError(
             f"pairs is a sparse matrix of shape {matrix.shape}; it needs {n_documents} columns, "

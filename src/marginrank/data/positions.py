@@ -13,10 +13,10 @@ MOST_CELLS = 2**16 - 2  # largest product contexts × positions that the kernels
 
 
 class PositionCodes(NamedTuple):
-    """Position of each document, encoded as a categorical feature.
+    """The position at which each document was shown, encoded as a categorical feature.
 
-    A category, called *cell*, is a position, or a pair (context, position) if there are contexts
-    such as layouts. A fit to clicks learns one effect per cell.
+    A category is a position, or a pair (context, position) if there are contexts such as layouts.
+    A fit to clicks learns one effect per category.
     """
 
     codes: NDArray[np.uint16]
@@ -40,7 +40,7 @@ class PositionCodes(NamedTuple):
 def check_positions(
     position: ArrayLike | None, context: ArrayLike | None, n: int
 ) -> tuple[Integers | None, NDArray[Any] | None]:
-    """Validate the positions of n documents, and their contexts (such as layouts), if given."""
+    """Return the validated positions and contexts (such as layouts) of n documents, or None."""
     if position is None:
         if context is not None:
             raise ValueError("context requires position; pass both or neither.")
@@ -49,7 +49,7 @@ def check_positions(
 
 
 def whole_positions(position: ArrayLike, n: int) -> Integers:
-    """Validate the positions of n documents; raise ValueError unless they are integers from 1."""
+    """Return the positions of n documents as int64; raise ValueError unless they are 1, 2, …."""
     values = check_vector(position, "position", n, "one position per document")
     bad = np.flatnonzero((values < 1) | (values != np.floor(values)))
     if bad.size:

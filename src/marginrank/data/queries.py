@@ -28,10 +28,10 @@ def exact_sum(counts: Integers) -> int:
 
 
 def bounded_ranges(offsets: Integers, most: int) -> Iterator[tuple[int, int]]:
-    """Divide groups into consecutive ranges (first, last) with at most `most` entries each.
+    """Yield ranges (first, last) of consecutive groups with at most `most` entries per range.
 
-    Group k has ``offsets[k + 1] - offsets[k]`` entries. A range has the groups `first` to `last` -
-    1, or is a single larger group.
+    Group k has ``offsets[k + 1] - offsets[k]`` entries. A range has the groups `first` to
+    `last` - 1. A group with more than `most` entries is a range of its own.
     """
     first, n = 0, offsets.size - 1
     while first < n:
@@ -87,7 +87,10 @@ class Documents(AlignedWhenUnpickled):
         return result
 
     def keep(self, documents: Integers, query_of_document: Integers) -> "Documents":
-        """Return only the given documents (ascending indices); queries without documents vanish."""
+        """Return the grouping of a subset of the documents, without queries that become empty.
+
+        `documents` are ascending indices in document order, `query_of_document` their queries.
+        """
         sizes = np.diff(
             np.flatnonzero(np.diff(query_of_document, prepend=-1)), append=len(documents)
         )
@@ -115,9 +118,9 @@ class Queries(Documents):
         return cls(offsets, rows, *_core.rank_labels(labels, offsets, threads))
 
     def between(self, first: int, last: int, first_row: int = 0) -> "Queries":
-        """Return the subset of the queries `first` to `last` - 1.
+        """Return a Queries object with the queries `first` to `last` - 1 only.
 
-        Their rows are numbered from 0 if the first of them is `first_row`.
+        `first_row` is subtracted from the row numbers, for an X that begins with that row.
         """
         begin, end = self.offsets[first], self.offsets[last]
         documents, queries = slice(begin, end), slice(first, last)
@@ -132,7 +135,7 @@ class Queries(Documents):
 
 
 def rank_labels(y: NDArray[Any], documents: Documents, threads: int) -> Queries:
-    """Rank labels y, in the order of the rows of X, within each query; return a Queries object."""
+    """Return a Queries object with the ranks of the labels `y`, which are in row order."""
     labels = documents.grouped(in_order(y))
     return Queries.from_labels(labels, documents.offsets, documents.rows, threads)
 
@@ -259,7 +262,7 @@ def _from_list(ids: Sequence[Any]) -> NDArray[Any]:
 
 
 def numbered(ids: Iterable[Any], number_of: dict[Any, int]) -> Integers:
-    """Return the number of each query id in the dict `number_of`; add new ids to the dict."""
+    """Return the number of each query id in the dict `number_of`, to which new ids are added."""
     try:
         return np.array([number_of.setdefault(i, len(number_of)) for i in ids], dtype=np.int64)
     except TypeError as error:

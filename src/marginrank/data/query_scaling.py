@@ -65,7 +65,11 @@ def scale_by_query(X: Any, documents: Documents, method: str) -> Any:
 
 
 def _blocks(documents: Documents, n_entries: Integers) -> Iterator[tuple[Documents, Any]]:
-    """Yield groups of consecutive queries with about `BLOCK` entries of X, and their rows in X."""
+    """Yield (Documents of some consecutive queries, their rows in X).
+
+    The rows have at most `BLOCK` entries of X, unless they belong to a single query. `n_entries`
+    has the number of entries of each document.
+    """
     until = np.concatenate([[0], np.cumsum(n_entries)])[documents.offsets]
     for first, last in bounded_ranges(until, BLOCK):
         begin, end = int(documents.offsets[first]), int(documents.offsets[last])
@@ -190,7 +194,7 @@ def _places_of_entries(indptr: Any, rows: Any) -> Integers:
 def _sorted_entries(
     X: Any, places: Integers, queries: Documents, n_entries: Integers
 ) -> tuple[_GroupedEntries, Integers]:
-    """Sort sparse entries of some queries by (query, feature, value); also return the order."""
+    """Return sparse entries sorted by (query, feature, value), and the indices that sort them."""
     query = np.repeat(queries.query_of_document, n_entries)
     feature, values = X.indices[places], X.data[places].astype(np.float64)
     order = np.lexsort((values, feature, query))
@@ -204,7 +208,7 @@ def _sorted_entries(
     return _GroupedEntries(values, begins, starts, group, size, size - n_stored), order
 
 
-_Scaled = tuple[Floats, Floats]  # returns scaled entries, and the scaled zero per group
+_Scaled = tuple[Floats, Floats]  # scaled value of each entry, and of a zero of each group
 
 
 def _minmax_entries(entries: _GroupedEntries) -> _Scaled:

@@ -36,14 +36,14 @@ CACHED = ("matrix", "position_codes")
 class RankingData(AlignedWhenUnpickled):
     """Documents with features, labels and queries.
 
-    Rows are grouped by query without copying X. All attributes are in the order of the rows; only
-    `queries` has the grouped order.
+    Documents are grouped by query without copying X: all attributes are in the order of the rows,
+    except `queries`, which has the documents query by query.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_documents, n_features)
-        float32 and float64 with contiguous rows and canonical CSR are used as they are, read-only
-        memory maps included; anything else is converted.
+        The features. Float32 or float64 arrays with contiguous rows and CSR matrices with sorted,
+        unique indices are not copied, read-only memory maps included; anything else is converted.
     y : array-like of shape (n_documents,)
         Labels, any real numbers; higher is preferred.
     qid : array-like of shape (n_documents,), optional
@@ -51,8 +51,8 @@ class RankingData(AlignedWhenUnpickled):
     group : array-like of shape (n_queries,), optional
         Sizes of contiguous queries, instead of `qid`. With neither, all documents are one query.
     sample_weight : array-like of shape (n_documents,), optional
-        Document weights. The weight of a pair is the product of its two, so weight 2 is the same as
-        repeating the document.
+        Document weights. The weight of a pair is the product of the weights of its documents, so
+        weight 2 is the same as repeating the document.
     query_weight : array-like of shape (n_queries,) or (n_documents,), optional
         Query weights, in the order in which queries first appear, or repeated for each document.
     cost : array-like of shape (n_documents,), optional
@@ -62,7 +62,7 @@ class RankingData(AlignedWhenUnpickled):
         Position at which a document was shown, 1 for the top, if labels are clicks. A fit then
         estimates one effect per position (position bias), which `predict` does not use.
     context : array-like of shape (n_documents,), optional
-        Layout or device of each document, an integer or string, with its own effects of positions.
+        Layout or device of each document, an integer or string. Each has its own position effects.
     feature_names : sequence of str, optional
         Names of the features; by default the column names if X is a data frame.
     comments : sequence of str, optional
@@ -352,7 +352,7 @@ class RankingData(AlignedWhenUnpickled):
 
     @cached_property
     def matrix(self) -> _core.Matrix:
-        """X wrapped for the C++ kernels; indices of a CSR matrix are checked on first access."""
+        """X as the matrix class of the C++ kernels; the first access checks the indices of CSR."""
         return as_matrix(self.X)
 
     @cached_property

@@ -30,7 +30,7 @@ LABEL_COLUMNS = ("label", "relevance", "rel", "relevance_label")
 
 
 class JudgedDocuments(NamedTuple):
-    """All documents of some runs and qrels as arrays, with their labels and their score per run.
+    """All documents of some runs and qrels as arrays, with one label, and one score per run, each.
 
     Documents are sorted by query, then by descending id: a stable sort by score then breaks ties
     like trec_eval.
@@ -45,7 +45,7 @@ class JudgedDocuments(NamedTuple):
 
 
 def as_run(run: Any, name: str = "run") -> ByDocument:
-    """Convert a run to ``{query: {document: score}}``; raise ValueError if a score is not finite.
+    """Return a run as ``{query: {document: score}}``; raise ValueError if a score is not finite.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def as_run(run: Any, name: str = "run") -> ByDocument:
 
 
 def as_qrels(qrels: Any, name: str = "qrels") -> ByDocument:
-    """Convert qrels to ``{query: {document: label}}``; raise ValueError if a label is not finite.
+    """Return qrels as ``{query: {document: label}}``; raise ValueError if a label is not finite.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def judged_documents(
     unjudged: str = "irrelevant",
     depth: int | None = None,
 ) -> JudgedDocuments:
-    """Join runs and qrels: return all documents of the judged queries, with labels and scores.
+    """Return all documents of the judged queries in some runs and qrels, with labels and scores.
 
     With ``unjudged="skip"``, documents without a judgment are dropped (condensed lists). With
     `depth`, only the top `depth` documents of each run and query are used. Without qrels, all
@@ -113,7 +113,7 @@ def judged_documents(
 
 
 def best_first(run: ByDocument) -> ByDocument:
-    """Sort the documents of each query of a run by descending score, ties by descending id."""
+    """Return a run with the documents of each query by descending score, ties by descending id."""
     return {
         query: dict(sorted(scores.items(), key=lambda item: (item[1], item[0]), reverse=True))
         for query, scores in run.items()
@@ -201,7 +201,7 @@ class _Entries(NamedTuple):
         return cls(query * n + place, np.fromiter(value, np.float64, query.size), n)
 
     def top(self, depth: int) -> "_Entries":
-        """Keep the top `depth` documents of each query; ties are broken by descending id."""
+        """Return only the top `depth` documents of each query; ties are broken by descending id."""
         query = self.key // self.n_documents
         if np.bincount(query).max(initial=0) <= depth:
             return self
@@ -210,7 +210,7 @@ class _Entries(NamedTuple):
         return self._replace(key=self.key[kept], value=self.value[kept])
 
     def at(self, keys: Integers) -> Floats:
-        """Look up scores (or labels) by sorted keys of documents; -inf for absent documents."""
+        """Return the scores (or labels) of the documents with these sorted keys; -inf if absent."""
         values = np.full(keys.size, -np.inf)
         row = np.searchsorted(keys, self.key)
         found = np.append(keys, -1)[row] == self.key

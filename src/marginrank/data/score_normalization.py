@@ -12,7 +12,7 @@ import numpy as np
 
 from marginrank._utils.types import Booleans, Floats, Integers
 
-LARGEST = 1e150
+LARGEST = 1e150  # largest score whose square, and sums of such squares, do not overflow
 FLOOR = 0.001  # OpenSearch replaces normalized scores ≤ 0 of retrieved documents by this value
 
 
@@ -25,10 +25,10 @@ class RetrievedScores(NamedTuple):
     offsets: Integers  # query q has the documents offsets[q], …, offsets[q + 1] - 1
 
     def by_query(self, ufunc: np.ufunc, values: Floats, other: float) -> Floats:
-        """Reduce values over the retrieved documents of each query, as ``np.minimum`` does.
+        """Return, for each document, the result of reducing `values` over its query by `ufunc`.
 
-        Return the result of its query for each document. `other` is used instead of the values of
-        documents that were not retrieved.
+        `ufunc` is a function such as ``np.minimum`` or ``np.add``. Values of documents that were
+        not retrieved are replaced by `other`.
         """
         reduced = ufunc.reduceat(np.where(self.retrieved, values, other), self.offsets[:-1])
         return np.repeat(reduced, np.diff(self.offsets))

@@ -20,7 +20,7 @@ def open_stored(folder: Path, *, verify: bool = True) -> RankingData:
 
 
 def left_on_disk(data: RankingData) -> RankingData:
-    """Return the same data set with X on disk instead of in memory; it must come from a store."""
+    """Return a data set that was opened from a store with X on disk instead of in memory."""
     return RankingData._from_parts(data._parts()._replace(X=data.stored))
 
 
@@ -51,10 +51,10 @@ def between(data: RankingData, first: int, last: int, X: Any) -> RankingData:
 
 
 def open_if_it_fits(folder: Path) -> RankingData:
-    """Open a store (data set on disk); X stays on disk if it is compressed and larger than memory.
+    """Open a store; X stays on disk if it is compressed and larger than the free memory.
 
-    An X that is not compressed (packed) is memory-mapped, whatever its size. A compressed X stays
-    on disk only if its rows are in the order of the queries.
+    An X that is not compressed (packed) is memory-mapped, whatever its size. A compressed X must
+    fit in memory, unless its rows are in the order of the queries.
     """
     found = open_store(folder, verify=False, map_features=False)
     stored = found.stored
@@ -66,7 +66,7 @@ def open_if_it_fits(folder: Path) -> RankingData:
 
 
 def whole_queries(data: RankingData, chunk_documents: int) -> Iterator[RankingData]:
-    """Yield data with X on disk in chunks of whole queries, each a RankingData in memory.
+    """Yield a data set whose X is on disk in chunks of whole queries, each with X in memory.
 
     A chunk has at most `chunk_documents` documents, unless it is a single larger query.
     """

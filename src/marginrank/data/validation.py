@@ -39,7 +39,7 @@ def check_features(X: Any, *, missing: bool = False) -> Any:
     check_not_path(X)
     check_not_lazy(X, "X")
     _check_no_dates(X)
-    # scikit-learn's checks expect a TypeError.
+    # Estimator checks of scikit-learn expect a TypeError for a wrong type.
     X = real_array(X, "X", wrong_type=TypeError, missing=missing)
     if X.ndim != 2:
         raise ValueError(
@@ -274,7 +274,7 @@ def as_matrix(X: Any) -> _core.Matrix:
 
 
 def check_finite(X: Any, matrix: _core.Matrix, threads: int, *, allow_nan: bool = False) -> bool:
-    """Return whether X has NaN; raise ValueError for infinity, and for NaN unless `allow_nan`."""
+    """Return True if X has NaN; raise ValueError for infinity, and for NaN unless `allow_nan`."""
     # `matrix.magnitudes`, the largest magnitude of each feature, is cached and used again by the
     # fit. If features outnumber entries, the cache could be much larger than X.
     wide = sp.issparse(X) and matrix.n_columns > matrix.n_entries
@@ -377,9 +377,9 @@ def check_exact_labels(y: Any, n: int) -> NDArray[Any]:
 
 
 def in_order(labels: NDArray[Any]) -> Floats:
-    """Convert validated labels to float64 in the same order; large integers become their ranks.
+    """Return validated labels as float64; integers too large for float64 become their ranks.
 
-    Only the order of labels matters for pairs, and float64 would round large integers.
+    Ranks are sufficient, because only the order of the labels matters for pairs.
     """
     if labels.dtype == np.float64:
         return labels
@@ -387,7 +387,7 @@ def in_order(labels: NDArray[Any]) -> Floats:
 
 
 def check_float_dtype(dtype: DTypeLike) -> np.dtype[Any]:
-    """Validate the parameter `dtype`: return float32 or float64, else raise ParameterError."""
+    """Return the parameter `dtype` as float32 or float64; raise ParameterError for other types."""
     try:
         result = np.dtype(dtype)
     except TypeError:
@@ -398,13 +398,16 @@ def check_float_dtype(dtype: DTypeLike) -> np.dtype[Any]:
 
 
 def check_label_width(labels: NDArray[Any], path: str) -> None:
-    """Raise ValueError if labels are integers of more than 64 bits, which files cannot hold."""
+    """Raise ValueError if labels are integers of more than 64 bits, which no file format holds."""
     if labels.dtype.kind == "O":
         raise ValueError(f"{path}: labels do not fit into 64 bits; write their ranks instead.")
 
 
 def check_labels(y: ArrayLike, n: int) -> Floats:
-    """Validate the labels of n documents; return float64, with large integers as ranks."""
+    """Return the validated labels of n documents as float64.
+
+    Integers too large for float64 become their ranks.
+    """
     return in_order(check_exact_labels(y, n))
 
 

@@ -32,7 +32,7 @@ from marginrank.models.fit_report import print_iteration
 
 
 class AdditiveInput(NamedTuple):
-    """Validated arguments of fit of an additive model, with categories of a data frame."""
+    """Validated arguments of ``AdditiveRankSVM.fit``, and categorical columns of a data frame."""
 
     data: RankingData
     categorical: list[int]
@@ -107,12 +107,12 @@ class AdditiveRankSVM(BaseRanker):
         ``{"bm25": 1, 3: -1}``; or 1, -1 or 0 for each feature. The contribution of missing values
         is not constrained. With the hinge loss, the solver is "smoothing".
     group_l1 : float, default=0.0
-        Weight of the group-lasso penalty Σ_k √(2 P(f_k)), which drops whole features; it is
-        `group_l1` · σ · abs(w) for a line. It cannot be combined with `monotonic_cst`. The solver
-        is "newton", or "smoothing" for the hinge loss.
+        Weight of the group-lasso penalty Σ_k √(2 P(f_k)), which drops whole features. The term of a
+        straight line of slope w is σ · abs(w). The penalty cannot be combined with `monotonic_cst`.
+        The solver is "newton", or "smoothing" for the hinge loss.
     scale : None, {"standard", "range", "query"} or array-like, default="standard"
-        Divisors of the features, as in :class:`~marginrank.RankSVM`. Missing values are replaced by
-        the middle knot to compute them.
+        Divisors of the features, as in :class:`~marginrank.RankSVM`. They are computed with missing
+        values replaced by the middle knot.
     n_jobs, verbose, random_state
         As in :class:`~marginrank.RankSVM`.
 
@@ -122,8 +122,9 @@ class AdditiveRankSVM(BaseRanker):
         For each feature the `knots`, the `values` at the knots, the contribution of `missing`
         values, and whether it is `categorical`.
     interactions_ : list of Interaction
-        For each pair of `features` the `knots` and the `values` at each combination of knots; the
-        first row and column are for missing values. The first pairs were selected first.
+        For each selected pair of `features` the `knots` and the `values` at each combination of
+        knots; the first row and column of `values` are for missing values. Pairs are in the order
+        of their selection.
     smoothness_ : float
         The smoothness that was used.
     scale_ : ndarray of shape (n_features,), or None
@@ -141,8 +142,8 @@ n_features_in_, feature_names_in_
 
     Notes
     -----
-    During the fit, values are stored in three bytes: the bin, and the position in it rounded to
-    2⁻¹⁶ of its width. :meth:`predict` uses the exact values.
+    During the fit, each feature value is stored in three bytes: its bin, and its position in the
+    bin, rounded to 2⁻¹⁶ of the bin's width. :meth:`predict` uses the exact values.
 
     Examples
     --------

@@ -32,11 +32,11 @@ class AdditiveRankSVMCV(SearchRanker, AdditiveRankSVM):  # type: ignore[misc]
         Values of C to try. If given, all combinations with `smoothness` and `max_bins` are tried.
         By default the values are `n_points` powers of ten around 1, divided by the number of pairs
         if ``normalization="none"``. One parameter is then searched at a time: all values of C with
-        the first bins and smoothness, then other bins and smoothness with the best C so far. If
-        the best C is at an end of the grid, the grid is extended, by up to a factor of 10 down and
-        100 up.
+        the first `max_bins` and `smoothness`, then the other values of these two with the best C
+        so far. If the best C is at an end of the grid, the grid is extended, by up to a factor of
+        10 down and 100 up.
     n_points : int, default=3
-        Length of the default grid.
+        Number of values of C in the default grid.
     smoothness : float or array-like, default=(0.03, 3)
         Values of the smoothness to try.
     max_bins : int or array-like, default=32
@@ -45,8 +45,9 @@ class AdditiveRankSVMCV(SearchRanker, AdditiveRankSVM):  # type: ignore[misc]
         As in :class:`~marginrank.RankSVMCV`.
     rule : {"best", "one_se"}, default="best"
         "best" selects the candidate with the highest mean score; among equals, the one with the
-        first bins and smoothness and the smallest C. "one_se" selects the smallest C whose mean is
-        within one standard error of the highest mean, with the same bins and smoothness.
+        first `max_bins` and `smoothness` and the smallest C. "one_se" keeps the `max_bins` and
+        `smoothness` of that candidate, and selects the smallest C whose mean score is within one
+        standard error of the highest.
     normalization : {"none", "pairs", "query"}, default="pairs"
         As in :class:`~marginrank.RankSVM`; with "pairs", the meaning of C does not depend on the
         amount of data.

@@ -76,7 +76,7 @@ class BaseRanker(KeywordArguments, BaseEstimator):
     _parameters_type: ClassVar[Any]  # the dataclass with the parameters of its fits
     n_jobs: int | None
 
-    # With metadata routing enabled, fit and score get queries without a request by the user.
+    # With metadata routing enabled, fit and score get `qid` without a set_fit_request by the user.
     __metadata_request__fit = {"qid": True}  # noqa: RUF012
     __metadata_request__score = {"qid": True}  # noqa: RUF012
 
@@ -400,7 +400,7 @@ class BatchRanker(LinearRanker):
 
 
 def warn_of(message: Message | None, category: type[Warning] = UserWarning) -> None:
-    """Emit `message` as a warning of the caller, unless it is None."""
+    """Emit `message` as a warning that points to the user's line, unless `message` is None."""
     if message is not None:
         warn_caller(message, category)
 

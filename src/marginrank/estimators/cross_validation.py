@@ -74,7 +74,7 @@ class RankingCV(ResultTable, dict[str, Any]):
 
 @dataclass(frozen=True, eq=False)
 class _FoldRows:
-    """Documents with labels, query numbers and weights by row."""
+    """The documents: features, labels, query numbers and weights, one entry per row."""
 
     X: Any
     y: Any
@@ -103,19 +103,21 @@ def cross_validate_ranking(
 ) -> RankingCV:
     """Evaluate an estimator by cross-validation with folds of whole queries.
 
-    Folds are whole queries, queries are passed to ``fit`` if it takes them, and metrics are
-    computed query by query. This works for any estimator: a ranker of this library, a regressor, a
-    pipeline, or a ranker of LightGBM or XGBoost. Metadata routing need not be enabled.
+    All documents of a query are in the same fold. Queries are passed to ``fit`` if it takes them,
+    and metrics are computed query by query. This works for any estimator: a ranker of this library,
+    a regressor, a pipeline, or a ranker of LightGBM or XGBoost. Metadata routing need not be
+    enabled.
 
     Parameters
     ----------
     estimator : estimator
-        It is cloned for each fold. Its fit gets `qid`, `group_id` or the sizes of the queries as
-        `group`, whichever it takes; rows are then sorted by query, and queries are numbered in the
-        order of their ids, so folds of a search inside depend on the ids only. In a pipeline or a
-        search, all steps get queries too, unless ``set_fit_request`` was called. Documents are
-        ranked by ``predict``; with a classifier, by ``decision_function`` for two classes, or by
-        the expected label from ``predict_proba``.
+        It is cloned for each fold. If its ``fit`` has a parameter `qid`, `group_id` or `group`, the
+        rows are sorted by query, and this parameter gets the query numbers (for `group`, the query
+        sizes). Queries are numbered in the order of their ids, so the folds of a search inside the
+        estimator depend on the ids only. In a pipeline or a search, all steps get queries too,
+        unless ``set_fit_request`` was called. Documents are ranked by ``predict``; with a
+        classifier, by ``decision_function`` for two classes, or by the expected label from
+        ``predict_proba``.
     X : array-like, sparse matrix or data frame of shape (n_documents, n_features), or RankingData
         The documents, in any form that the estimator takes.
     y, qid : array-like of shape (n_documents,), optional
@@ -142,9 +144,9 @@ def cross_validate_ranking(
     RankingCV
         A dictionary of arrays with one entry per fold: "fit_time", "score_time", "test_score" and,
         if requested, "train_score" and "estimator". If `scoring` is a list, the names are
-        "test_ndcg@10" and so on. The attributes `mean` and `standard_error` are by metric, and
-        ``table()`` returns text. Folds on which a metric is undefined, or without a query with
-        different labels, have nan, with a warning.
+        "test_ndcg@10" and so on. The attributes `mean` and `standard_error` map each metric to a
+        number; ``table()`` formats them as text. On a fold in which a metric is undefined, or no
+        query has different labels, the score is nan, with a warning.
 
     Examples
     --------

@@ -37,19 +37,20 @@ class FusionRanker(KeywordArguments, BaseEstimator):
     Parameters
     ----------
     normalizer : str or list of str, default="minmax"
-        Normalization of each signal's scores in each query: "minmax" (Elasticsearch, Weaviate),
+        Normalization of each signal's scores in each query, by name; the engines that compute it
+        are in parentheses: "minmax" (Elasticsearch, Weaviate),
         "minmax_floor" (OpenSearch), "zscore" (OpenSearch), "l2" (OpenSearch, Elasticsearch), "dbsf"
         (Qdrant), "rrf" (reciprocal rank fusion) or "none"; ``docs/how_to/hybrid_search.md`` has
         their formulas. If it is a list, cross-validation selects one of its entries.
     metric : str, default="ndcg@10"
-        The metric to maximize: ndcg, dcg or recall, with a cut-off or not, or precision with a
-        cut-off. Gains are the labels, as in trec_eval.
+        The metric to maximize: "ndcg", "dcg" or "recall", optionally with a cut-off as in "dcg@5",
+        or "precision" with a cut-off. The gain of a document is its label, as in trec_eval.
     positive : bool, default=True
         Require non-negative weights.
     rrf_constant : float, default=60.0
         The constant c of the normalizer "rrf", whose scores are 1 / (c + rank), with ranks from 1.
     depth : int, default=100
-        Number of documents per signal and query.
+        Number of top documents of each signal that are used in a query.
     n_bootstraps : int, default=100
         Number of bootstrap samples. With 0, the weights are the best ones found for the training
         queries, which is less accurate for others.
@@ -65,7 +66,7 @@ class FusionRanker(KeywordArguments, BaseEstimator):
     weights_ : dict
         The weight of each signal.
     normalizer_ : str
-        The normalizer, also if it was chosen from a list.
+        The normalizer that was used: the parameter, or the selected entry if it is a list.
     evaluation_ : FusionEvaluation or None
         Cross-validated metric of learned weights, RRF (reciprocal rank fusion), equal weights, each
         signal alone and a grid search, with confidence intervals.

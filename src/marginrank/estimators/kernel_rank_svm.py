@@ -62,9 +62,9 @@ class KernelRankSVM(BaseRanker):
         and "laplacian". "auto" is None for a precomputed kernel, and "standard" for others.
     device : None, "cpu", "cuda" or "cuda:1", default=None
         Device of the linear fit, as in :class:`~marginrank.RankSVM`; kernels and their
-        eigenvectors are computed on the host. It is not saved.
+        eigenvectors are computed on the host. The device is not saved with the model.
     random_state : int, RandomState instance or None, default=0
-        Seed of the landmarks, and of the samples of "newton".
+        Seed for drawing the landmarks, and the document samples that speed up the solver "newton".
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class KernelRankSVM(BaseRanker):
     landmark_rows_ : ndarray of int64, shape (n_landmarks,)
         Rows of the landmarks in the training data.
     gamma_ : float or None
-        The gamma that was used.
+        The value of gamma in the kernel, also if the parameter is None or "auto".
     scale_ : ndarray of shape (n_features,), or None
         Divisors of the features.
     objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_, support_pairs_, \

@@ -1,7 +1,7 @@
 """Passing of queries to estimators of any library: as qid or group, and through pipelines.
 
-Pipelines and searches get them by scikit-learn's metadata routing, which is enabled during the call
-only. Metadata requests that a step has set itself are respected.
+Steps of pipelines and searches get queries by scikit-learn's metadata routing, which is enabled
+during the call only. Metadata requests that a step has set itself are respected.
 """
 
 import inspect
@@ -62,7 +62,8 @@ def fit_with_queries(
 def score_documents(estimator: Any, X: Any, qid: Integers) -> Floats:
     """Return the scores of documents by a fitted estimator of any library.
 
-    They are its predictions, or for a classifier of several classes the expected label.
+    For a classifier, the score is the decision function if there are two classes, and the expected
+    label if there are more. For other estimators, it is the prediction.
     """
     method = _scoring_method(estimator)
     with config_context(enable_metadata_routing=True):
@@ -97,10 +98,10 @@ def _scoring_method(estimator: Any) -> str:
 
 
 def _wanted(estimator: Any, method: str, names: set[str]) -> set[str]:
-    """Return the subset of `names` that a method takes, with only one way to pass queries."""
+    """Return the subset of `names` that a method takes, with at most one form of the queries."""
     routing = get_routing_for_object(estimator)
     if isinstance(routing, MetadataRouter):
-        # Steps request one form each, so both are passed.
+        # Each step requests one form of the queries (ids or sizes), so both forms are offered.
         return set(routing.consumes(method, names))
     found = names & _parameters(estimator, method)
     for preferred in IDS:
@@ -118,7 +119,7 @@ def _request(step: Any, method: str) -> None:
     """Set metadata requests for queries and weights of a method, unless the step has set them."""
     request = getattr(step, f"set_{method}_request", None)
     routing = get_routing_for_object(step)
-    # meta-estimators collect the requests of their steps.
+    # Meta-estimators have no requests of their own: they collect the requests of their steps.
     if request is None or isinstance(routing, MetadataRouter):
         return
     own = getattr(routing, method).requests

@@ -29,9 +29,10 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     method : {"minmax", "standard", "rank"}, default="minmax"
-        (x − min) / (max − min) over the documents of the query, as LETOR's QueryLevelNorm;
-        (x − mean) / standard deviation; or the rank, from 0 for the smallest to 1 for the largest
-        value, with mean ranks for ties. If all values of a query are equal, "minmax" and
+        Formula for a value x of a feature, with statistics over the documents of the query.
+        "minmax" is (x − min) / (max − min), LETOR's QueryLevelNorm; "standard" is
+        (x − mean) / standard deviation; "rank" is the rank, from 0 for the smallest to 1 for the
+        largest value, with mean ranks for ties. If all values of a query are equal, "minmax" and
         "standard" return 0 and "rank" returns ½.
 
     Attributes
@@ -125,8 +126,8 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         qid : array-like of shape (n_documents,), optional
             Query of each document, of any type and in any order.
         group : array-like of shape (n_queries,), optional
-            Sizes of contiguous queries, instead of `qid`. Without both, all documents are one
-            query, if :meth:`fit` got no queries.
+            Sizes of contiguous queries, instead of `qid`. If neither is given, neither here nor in
+            :meth:`fit`, all documents are one query.
 
         Returns
         -------

@@ -64,12 +64,13 @@ class RankSVM(BatchRanker):
         Weight of the loss against the regularizer. With ``normalization="none"`` it is the weight
         of one pair, as in LIBLINEAR-ranksvm.
     lam : float, optional
-        λ instead of C: stands for C = 1 / 2λ, which has the same solution as λ‖w‖² plus the loss.
-        With ``normalization="pairs"`` this is TreeRankSVM's parameter.
+        Weight λ of the regularizer, as an alternative to C: the fit minimizes λ‖w‖² plus the loss,
+        by setting C = 1 / (2λ). With ``normalization="pairs"``, λ is the parameter of TreeRankSVM.
     objective : {"pairs", "ndcg@k"}, default="pairs"
         "pairs" minimizes the loss over all pairs. "ndcg@10", or any other cut-off, optimizes NDCG:
-        after a fit with ``pair_cost="ndcg"``, further fits weight pairs by the ranks that the
-        documents have so far. The weights with the best NDCG on the training queries are kept.
+        after a fit with ``pair_cost="ndcg"``, each further fit weights a pair by the change of DCG
+        if its two documents swapped their ranks, with discounts averaged over the earlier models.
+        The model with the best NDCG on the training queries is kept.
     loss : {"squared_hinge", "hinge", "huber", "logistic"}, default="squared_hinge"
         Loss ℓ(t) of a pair with score difference t: max(0, 1 − t)² for "squared_hinge";
         max(0, 1 − t) for "hinge"; the squared hinge made linear below t = 0 for "huber";
@@ -90,14 +91,16 @@ class RankSVM(BatchRanker):
         ("label-within:1" is y_i = y_j + 1; labels must be whole numbers). Levels are dense ranks of
         the labels of a query: labels 0 and 4 are adjacent if no document has 1, 2 or 3.
     pair_cost : None, {"gain", "ndcg"}, callable or array-like, default=None
-        Factor of the loss of a pair. "gain" is 2^{y_i} − 2^{y_j}; "ndcg" is the share of the
-        query's ideal DCG that swapping the two documents in an ideal ranking costs; a callable
-        takes the labels y_i > y_j; a matrix has one row and one column per distinct label, in
-        ascending order, with the row for the preferred document.
+        Factor of the loss of a pair; None is 1. "gain" is 2^{y_i} − 2^{y_j}; "ndcg" is the share of
+        the query's ideal DCG that is lost if the two documents swap places in an ideal ranking; a
+        callable is called with the two labels y_i > y_j; a matrix has one row and one column per
+        distinct label, in ascending order, with the row for the preferred document.
     margin : {"unit", "label", "gain"}, callable or array-like, default="unit"
-        Margin of a pair: 1; d_i − d_j with d = y, d = 2^y or d = margin(y); or margin(y_i, y_j) of
-        a callable of two labels y_i > y_j, or a matrix like `pair_cost`, for at most 16 labels. A
-        pair in the wrong order then costs at least its squared margin with the squared hinge.
+        Margin of a pair, the score difference from which on its hinge loss is zero. "unit" is 1;
+        "label" is y_i − y_j; "gain" is 2^{y_i} − 2^{y_j}; a callable d of one label gives
+        d(y_i) − d(y_j); a callable of two labels y_i > y_j, or a matrix like `pair_cost`, gives the
+        margin itself, for at most 16 distinct labels. With the squared hinge, a pair in the wrong
+        order costs at least its squared margin.
     normalization : {"none", "pairs", "query"}, default="none"
         "none" sums the loss over all pairs; "pairs" takes the mean over all pairs; "query" takes
         the mean over the pairs of each query, then over the queries.
@@ -107,9 +110,9 @@ class RankSVM(BatchRanker):
         (root mean squared deviation of documents from their query's mean); or positive numbers.
         Constant features are not scaled.
     device : None, "cpu", "cuda" or "cuda:1", default=None
-        Device to compute on. None uses the device of X if it is a tensor on a GPU of 16 MiB or
-        more, and the native kernels otherwise. "cuda" always uses a GPU, through PyTorch; "cpu"
-        runs the same code without a GPU. See docs/how_to/gpu.md.
+        Device to compute on. None uses the GPU of X if X is a tensor of at least 16 MiB on a GPU,
+        and the native kernels otherwise. "cuda" always uses a GPU, through PyTorch; "cpu" runs the
+        same PyTorch code without a GPU. See docs/how_to/gpu.md.
     warm_start : bool, default=False
         Start from the coefficients of the last fit.
     n_jobs : int, default=None
@@ -139,12 +142,12 @@ class RankSVM(BatchRanker):
     n_pairs_ : int
         Number of pairs in the loss.
     support_pairs_ : int
-        Number of support pairs: pairs inside their margin, whatever their weight. The weights
-        depend on no other pair. A loaded model does not have it.
+        Number of support pairs: pairs inside their margin, also if their weight is zero. The
+        optimal `coef_` depends on no other pair. A loaded model does not have this attribute.
     position_effect_ : ndarray of shape (n_positions,) or (n_contexts, n_positions)
         Effect of each position on the score of a click, if `position` was passed to :meth:`fit`.
         Positions from the 20th on share the last effect. NaN for a position without documents. A
-        loaded model does not have it.
+        loaded model does not have this attribute.
     contexts_ : ndarray of shape (n_contexts,)
         The contexts in the order of the rows of ``position_effect_``, if `context` was passed.
     n_rounds_ : int
@@ -243,7 +246,7 @@ class RankSVM(BatchRanker):
             Sizes of contiguous queries, instead of `qid`. Without both, all documents are one
             query.
         sample_weight : array-like of shape (n_documents,), optional
-            Weights of the documents. The weight of a pair is the product of its two weights.
+            Weights of the documents. The weight of a pair is the product of its documents' weights.
         query_weight : array-like of shape (n_queries,) or (n_documents,), optional
             Weights of the queries in order of first appearance, or repeated for each document.
         propensity : array-like of shape (n_documents,), optional
@@ -302,8 +305,8 @@ class RankSVM(BatchRanker):
         """Return the standard error of each weight, clustered by query.
 
         The errors are the standard deviations of ``coef_`` over samples of queries, estimated from
-        one Hessian and one gradient per query (the sandwich covariance), without further fits.
-        Parameters and scale count as fixed.
+        one Hessian and one gradient per query (the sandwich covariance), without further fits. The
+        estimate treats hyperparameters and ``scale_`` as fixed.
 
         Parameters
         ----------
@@ -322,14 +325,14 @@ class RankSVM(BatchRanker):
         -----
         The covariance is H⁻¹ (Q / (Q − 1) · Σ_q ψ_q ψ_qᵀ) H⁻¹ for the Hessian H of the objective,
         Q queries with pairs and the centered gradients ψ_q of their losses. The regularizer biases
-        weights towards zero, so ``coef_ ± 2 · stderr`` covers the weights of an infinite sample
-        with the same regularizer, not those without one.
+        weights towards zero, so ``coef_ ± 2 · stderr`` covers the weights that an infinite sample
+        would give with the same regularizer, not the weights without a regularizer.
 
-        It is too small if a sample of queries can move many pairs across the margin, where the
-        curvature of the loss changes: with many features per query and a large C. It is wrong if
-        many pairs lie exactly at the margin, as with a few discrete features. A bootstrap over
-        queries, by `query_weight`, holds in both cases. The hinge loss has no curvature and raises
-        ValueError, as does an NDCG objective.
+        The estimate is too small if a sample of queries can move many pairs across the margin,
+        where the curvature of the loss changes: with many features per query and a large C. It is
+        wrong if many pairs lie exactly at the margin, as with a few discrete features. A bootstrap
+        over queries, by `query_weight`, is valid in both cases. The hinge loss has no curvature and
+        raises ValueError, as does an NDCG objective.
 
         Examples
         --------
@@ -368,9 +371,10 @@ class RankSVM(BatchRanker):
 
         Notes
         -----
-        Parameters and scale count as fixed. The step is exact if no pair crosses a kink of the
-        loss; with raw features and more features than queries it underestimates the loss. The
-        hinge loss and an NDCG objective raise ValueError. Memory is 16 bytes per entry of X.
+        The estimate treats hyperparameters and ``scale_`` as fixed. The Newton step is exact if no
+        pair crosses a kink of the loss. With raw features and more features than queries, the
+        estimate of the loss is too small. The hinge loss and an NDCG objective raise ValueError.
+        Memory is 16 bytes per entry of X.
 
         Examples
         --------

@@ -36,7 +36,7 @@ class RankSVMCV(SearchRanker, LinearRanker):
         Values of C to try. By default a grid of `n_points` values for the data: see
         :func:`~marginrank.linear_path`.
     n_points : int, default=21
-        Length of the default grid.
+        Number of values of C in the default grid.
     cv : int, "loo", splitter or iterable of (train, test), default=5
         Number of folds of whole queries, which do not depend on the order of the rows; or a
         splitter of scikit-learn, which gets the queries as groups; or the rows of each fold. The
@@ -50,10 +50,10 @@ class RankSVMCV(SearchRanker, LinearRanker):
         have no query with different labels, are skipped with a warning.
     rule : {"best", "one_se"}, default="best"
         "best" selects the candidate with the highest mean score, and among equals the smallest C.
-        "one_se" selects the smallest C whose mean is within one standard error of the highest mean,
-        with the same other parameters.
+        "one_se" keeps the other parameters of that candidate, and selects the smallest C whose mean
+        score is within one standard error of the highest.
     refit : bool, default=True
-        Fit all data with the best parameters. Otherwise there is no model.
+        Fit a model to all data with the best parameters. If False, `predict` raises an error.
     loss : str or list of str, default="squared_hinge"
         As in :class:`~marginrank.RankSVM`; or a list of names to try.
     normalization, scale : str, list of str or None, default="auto"
@@ -63,12 +63,12 @@ class RankSVMCV(SearchRanker, LinearRanker):
     solver, max_iter, pair_selection, pair_cost, margin, n_jobs
         As in :class:`~marginrank.RankSVM`.
     device : None, "cpu", "cuda" or "cuda:1", default=None
-        Device to compute on; None is the native kernels. All values of C and all folds are columns
-        of one product with X there. See docs/how_to/gpu.md.
+        Device to compute on; None uses the native kernels on the CPU. On a GPU, the fits of all
+        values of C and all folds share one matrix product with X. See docs/how_to/gpu.md.
     tol : float, default=1e-6
         Relative distance to the optimum at which the fit to all data stops. The fits to folds stop
-        at 1e-4 or at `tol`, whichever is larger: closer fits change scores by less than their
-        standard errors.
+        at 1e-4 or at `tol`, whichever is larger: a smaller distance would change the mean scores by
+        less than their standard errors.
     verbose : int, default=0
         If positive, print one line per fit to a fold, and one per iteration of the fit to all data.
     random_state : int, RandomState instance or None, default=0
@@ -86,7 +86,8 @@ class RankSVMCV(SearchRanker, LinearRanker):
     cv_results_ : dict
         All candidates, as in scikit-learn's GridSearchCV: "param_C" and so on, "params",
         "split0_test_score", …, "mean_test_score", "std_test_score" and "rank_test_score". There are
-        no times, because fits run together. Means and deviations are over folds with a score.
+        no times, because fits run together. Means and deviations are over the folds on which the
+        metric is defined.
     search_ : SearchResult
         The candidates with their scores and standard errors, for
         :func:`~marginrank.plots.plot_search`.

@@ -127,7 +127,7 @@ class SearchRanker(BaseRanker):
 
 
 def _fitted_attributes(estimator: Any) -> dict[str, Any]:
-    """Return the fitted attributes that a search copies; C is in ``best_params_``."""
+    """Return the fitted attributes that a search copies: all except C_ (see ``best_params_``)."""
     found = getattr(estimator, "__dict__", {}).items()
     names = [name for name, _ in found if name.endswith("_") and name[0] != "_" and name != "C_"]
     return {name: getattr(estimator, name) for name in names}

@@ -78,17 +78,18 @@ class SGDRankSVM(LinearRanker):
     shuffle : bool, default=True
         Visit the queries in a new random order in each pass; with text, within each chunk.
     early_stopping : bool, default=False
-        Stop by the metric on validation data, and keep the weights with the best value.
+        Stop when the metric on validation data no longer improves, and keep the weights with the
+        best value of the metric.
     validation_fraction : float, default=0.1
         Share of the queries held out for early stopping, without `eval_set`.
     n_iter_no_change : int, default=5
         With early stopping, number of passes without progress after which the fit stops. Otherwise,
-        number of passes over which progress is measured: the fit stops with a warning if, at this
-        rate, repeating all passes so far would not gain `tol`.
+        number of last passes over which progress is measured: the fit stops with a warning if, at
+        this rate, as many passes again as so far would reduce F by at most `tol` · F.
     scoring : str, default="ndcg@10"
         Name of the metric on validation data; see :func:`marginrank.metrics.get_metric`. Tied
-        scores count as in random order. If it is undefined, the fit stops by its objective, with a
-        warning.
+        scores count as in random order. If the metric is undefined, the fit warns and stops as
+        without early stopping.
     verbose : int, default=0
         If positive, print one line per pass.
     random_state : int, RandomState instance or None, default=0
@@ -276,9 +277,9 @@ pair_margin
         X, y, qid, group, sample_weight, query_weight
             As in :meth:`fit`; queries must be complete.
         n_pairs_total : float, optional
-            With ``normalization="none"``, the weight of all pairs of the stream, if known: λ, the
-            weight of the regularizer per pair, is 1 / (C · n_pairs_total). By default it is
-            1 / (C · pairs so far), so the objective is always that of RankSVM on the data so far;
+            With ``normalization="none"``, the sum of the weights of all pairs of the stream, if
+            known: λ, the weight of the regularizer per pair, is 1 / (C · n_pairs_total). By default
+            λ is 1 / (C · pairs so far), so the objective is always RankSVM's on the data so far;
             repeated data count again. With other normalizations, λ is 1 / C.
         position : array-like of shape (n_documents,), optional
             As in :meth:`fit`. Either all parts of a stream have positions, or none has. The effects

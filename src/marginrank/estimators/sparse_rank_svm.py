@@ -30,10 +30,10 @@ class SparseRankSVM(BatchRanker):
     Parameters
     ----------
     radius : float, default=None
-        Bound on ‖w‖₁. If given, `C` is ignored.
+        Upper bound r on ‖w‖₁. If given, `C` is ignored.
     C : float, default=None
-        Weight of the loss against the penalty. With ``l1_ratio=1``, all weights are zero up to
-        :func:`~marginrank.fit.sparse.first_C`. None means 50 times that value.
+        Weight of the loss against the penalty. With ``l1_ratio=1``, all weights are zero if C is at
+        most :func:`~marginrank.fit.sparse.first_C` of the data. None means 50 times that value.
     l1_ratio : float, default=1.0
         Share of ‖w‖₁ in the penalty; the rest is ½‖w‖². With 0, the model is
         ``RankSVM(C=C, normalization="pairs")``.
@@ -49,12 +49,13 @@ class SparseRankSVM(BatchRanker):
         "proximal_newton" is fast on all kinds of data; "fenchel" is FenchelRank (Lai et al., 2013)
         and needs a radius; "truncated_gradient" is TGRank, its baseline, and needs a penalty.
     variant : {"plain", "short", "away", "pairwise"}, default="plain"
-        Steps of "fenchel": as published; the paper's alternative, shorter and without a line
-        search; or one of two variants with linear convergence.
+        Steps of the solver "fenchel". "plain" is the published algorithm; "short" is the paper's
+        alternative with shorter steps and no line search; "away" and "pairwise" are two variants
+        of Frank-Wolfe steps with linear convergence.
     tol : float, default=1e-6
         Relative distance (F − F*) / F* of the objective F to its minimum F* at which the fit stops.
-        It is always certified. If F* may be zero, the distance is relative to a millionth of the
-        loss at w = 0.
+        The distance is always proven by a duality gap. If F* may be zero, the distance is relative
+        to a millionth of the loss at w = 0.
     normalization : {"none", "pairs", "query"}, default="pairs"
         "pairs" takes the mean of the loss over all pairs; "none" the sum; "query" the mean over
         the pairs of each query, then over the queries.

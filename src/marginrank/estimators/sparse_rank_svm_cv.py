@@ -36,21 +36,21 @@ class SparseRankSVMCV(SearchRanker, LinearRanker):
         The grid of C or of radii. By default the grid of :func:`~marginrank.sparse_path` for all
         data.
     n_points : int, default=50
-        Length of the default grid.
+        Number of values in the default grid.
     parameter : {"C", "radius"}, default="C"
         Parameter of the default grid.
     cv, scoring, refit
         As in :class:`~marginrank.RankSVMCV`.
     rule : {"best", "one_se"}, default="best"
-        Select the highest mean, or the sparsest model whose mean is within one standard error of
-        the best.
+        "best" selects the highest mean score; "one_se" selects the sparsest model whose mean score
+        is within one standard error of the highest.
     l1_ratio, positive, loss, max_iter, pair_selection, pair_cost, normalization, scale, device, \
 n_jobs
-        As in :class:`~marginrank.SparseRankSVM`. A scale is computed from the training documents
-        of each fit, without the held-out ones.
+        As in :class:`~marginrank.SparseRankSVM`. Divisors of features are computed from the
+        training documents of each fit, without the held-out documents.
     tol : float, default=1e-6
         Certified relative distance to the optimum at which the fit to all data stops. Fits to folds
-        use at least 1e-4.
+        stop at 1e-4 or at `tol`, whichever is larger.
     verbose : int, default=0
         If positive, print one line per fit to a fold, and one per iteration of the fit to all data.
     random_state : int, RandomState instance or None, default=0
@@ -61,7 +61,7 @@ n_jobs
     best_params_, best_score_, best_index_, cv_results_, search_, comparison_, n_splits_
         As in :class:`~marginrank.RankSVMCV`; the parameter is C, or radius.
     path_ : SparsePath
-        Models of the whole grid on all data, with the mean scores of the folds.
+        Models fitted to all data, one per value of the grid, with the mean scores over the folds.
     best_estimator_ : SparseRankSVM
         The model fitted to all data with the best parameters, which :meth:`save` writes.
     coef_, scale_, sparsity_, objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_, \

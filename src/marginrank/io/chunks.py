@@ -104,10 +104,11 @@ def parsed_blocks(
     threads: int,
     progress: Progress | None = None,
 ) -> Iterator[Parsed]:
-    """Parse LETOR text in blocks of documents; yield the result of `take` for each block.
+    """Parse LETOR text in blocks of documents; yield ``take(parser)`` for each block.
 
-    `begin` creates a parser (of the C++ core), and `take` converts the documents that it has
-    parsed. A block has at least `block_documents` documents and may end within a query.
+    `begin` creates a parser of the C++ core, and `take` converts the documents that the parser has
+    read since the last block. A block has at least `block_documents` documents and may end within
+    a query.
     """
     reader, n_blocks = begin(), 0
     has_qid: bool | None = None  # whether lines of earlier blocks have a qid
@@ -138,7 +139,7 @@ def parsed_blocks(
 
 
 def _line_of_document(text: bytes, first: int) -> int:
-    """Return the number (from 1) of the first line that is neither empty nor a comment."""
+    """Return the number (from 1) of the first line of text[first:] that holds a document."""
     lines = enumerate(io.BytesIO(text[first:]), 1)
     return next(k for k, line in lines if line.strip() and not line.lstrip().startswith(b"#"))
 
@@ -163,7 +164,7 @@ def _chunk_taker(name: str, layout: str, threads: int) -> Callable[[_core.LetorR
 def _whole_queries(
     blocks: Iterator[LetorText], chunk_documents: int, n_jobs: int | None
 ) -> Iterator[RankingData]:
-    """Cut blocks of text into chunks of whole queries, each a RankingData.
+    """Yield chunks of whole queries, each a RankingData, cut from blocks of parsed text.
 
     The last query of a block may be incomplete, so it moves to the next chunk.
     """
@@ -221,7 +222,7 @@ def _join(above: LetorText, below: LetorText) -> LetorText:
 
 
 def _stack(above: Any, below: Any) -> Any:
-    """Stack two matrices vertically; the narrower one is padded with zero columns."""
+    """Return two matrices stacked vertically; the narrower one is padded with zero columns."""
     width = max(above.shape[1], below.shape[1])
     if sp.issparse(above):
         parts = [part.copy() for part in (above, below)]

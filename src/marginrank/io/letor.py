@@ -52,8 +52,8 @@ def load_letor(
 ) -> RankingData:
     r"""Read LETOR / SVMlight text: ``<label> qid:<id> <index>:<value> … # comment``.
 
-    A line may also have ``cost:<number>``, which becomes `cost` of the data (default 1), and
-    ``sid:<integer>``, which is checked and ignored.
+    A line may also have ``cost:<number>``, which becomes :attr:`RankingData.cost` (1 if absent),
+    and ``sid:<integer>``, which is checked and ignored.
 
     Parameters
     ----------
@@ -65,8 +65,9 @@ def load_letor(
     zero_based : bool, default=False
         Whether indices start at 0 instead of 1.
     missing : "error" or float, default="error"
-        Value for entries written as NULL or nan. Pass NaN to keep them missing, for
-        :class:`~marginrank.AdditiveRankSVM`. The value of an absent index is 0.
+        Value for entries written as NULL or nan; "error" raises ValueError for them. Pass NaN to
+        keep them missing, for :class:`~marginrank.AdditiveRankSVM`. The value of an absent index is
+        0.
     layout : {"auto", "dense", "csr"}, default="auto"
         Layout of X; "auto" chooses the one that takes less memory.
     dtype : {float32, float64}, default=float32
@@ -79,7 +80,8 @@ def load_letor(
     n_jobs : int, optional
         Number of threads; all by default.
     progress : callable, optional
-        Called with the number of bytes read and the total, if known.
+        Called with two integers: the number of bytes read so far, and the size of the file (0 if
+        unknown).
 
     Returns
     -------
@@ -209,10 +211,10 @@ def feed(
 
 
 def _with_mentions(what: str) -> tuple[str | Mention, ...]:
-    """Split a message of the parser around the parameter that it mentions.
+    """Return a message of the parser in parts, with the parameter that it mentions as a Mention.
 
-    Messages for the command line then show the parameter as a flag. A parameter is a word of its
-    own, so quoted text of the user is never mistaken for one.
+    Messages of the command line then show the parameter as a flag. Only ``name=`` after a space is
+    a parameter, so quoted text of the user is never mistaken for one.
     """
     for name in ("zero_based", "n_features", "missing"):
         before, found, after = what.rpartition(f" {name}=")
@@ -230,7 +232,7 @@ def assemble(
     group: ArrayLike | Path | None,
     threads: int,
 ) -> LetorText:
-    """Collect all documents that a parser of LETOR text (`reader`) has parsed, as a LetorText."""
+    """Return all documents that a parser of LETOR text (`reader`) has read, as a LetorText."""
     check_documents(reader, name, group is not None)
     labels, lengths, ids, texts = reader.documents()
     n_rows, n_columns, n_entries, has_qid = reader.shape()
@@ -297,9 +299,9 @@ def decode_ids(ids: list[bytes]) -> list[str]:
 
 
 def ids_of_text(texts: list[str]) -> NDArray[Any]:
-    """Convert query ids, given as strings, to int64 if all are decimal integers.
+    """Return query ids as an array: int64 if all are written as decimal integers, else strings.
 
-    Otherwise, for example for "007", the array has strings.
+    An id with leading zeros, such as "007", is not written as a decimal integer.
     """
     try:
         numbers = [int(t) for t in texts]
@@ -403,16 +405,13 @@ def _formatted(data: RankingData, first_index: int) -> Iterator[bytes]:
 
 
 def narrowed(X: Any) -> Any:
-    """Convert X from float64 to float32 if no decimal digit is lost; else return it unchanged."""
+    """Return X as float32 if no decimal digit of its float64 values is lost, else unchanged."""
     entries = X.data if hasattr(X, "nnz") else X.reshape(-1)
     return X.astype(np.float32) if float32_holds_all(entries) else X
 
 
 def float32_holds_all(values: Floats) -> bool:
-    """Return True if float32 keeps all decimal digits of a large array, checked in blocks.
-
-    See :func:`float32_holds`.
-    """
+    """Return :func:`float32_holds` for a large array, which is checked in blocks."""
     firsts = range(0, values.size, BLOCK)
     return all(float32_holds(values[first : first + BLOCK]) for first in firsts)
 
@@ -420,8 +419,8 @@ def float32_holds_all(values: Floats) -> bool:
 def float32_holds(values: Floats) -> bool:
     """Return True if float32 keeps all decimal digits of `values`.
 
-    The nearest float32, printed with as few digits as identify it, must be the same decimal number:
-    true for 0.1, but not for 123456789.
+    A value passes if the nearest float32, printed with as few digits as identify it, is the same
+    decimal number. 0.1 passes; 123456789 does not.
     """
     with np.errstate(over="ignore"):
         nearest = values.astype(np.float32)

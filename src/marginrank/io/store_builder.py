@@ -49,10 +49,10 @@ from marginrank.io.letor import (
 from marginrank.io.table_files import read_batches
 from marginrank.io.text_sources import Progress, Source, as_list, name_all
 
-SPILLED = "spilled"  # subfolder of the store for documents in input order
+SPILLED = "spilled"  # temporary subfolder of the store for documents in input order
 WEIGHTS = ("sample_weight", "query_weight")
 AT_A_TIME = 1 << 18  # documents processed at a time
-DOCUMENT_BYTES = 64  # bytes: upper bound for labels, levels and offsets
+DOCUMENT_BYTES = 64  # upper bound for the bytes on disk per document, besides X
 
 
 class DocumentBlock(NamedTuple):
@@ -71,7 +71,8 @@ class DocumentBlock(NamedTuple):
     position: NDArray[Any] | None = None
     comments: list[str] | None = None
     feature_names: list[str] | None = None
-    n_given: int | None = None  # number of entries in the source, including zeros; None: as in X
+    # Number of entries written in the source, including zeros; None if X holds all of them.
+    n_given: int | None = None
 
 
 class StoreSummary(NamedTuple):
@@ -90,10 +91,10 @@ def text_blocks(
     dtype: DTypeLike = np.float64,
     **reading: Any,
 ) -> Iterator[DocumentBlock]:
-    """Read LETOR text as blocks of documents, with CSR features and query ids as strings.
+    """Yield blocks of documents of LETOR text, with CSR features and query ids as strings.
 
-    Raise ValueError for lines with qid if `has_group`, that is, if group sizes are given instead.
-    Other options are passed to the parser, as in :func:`load_letor`.
+    `has_group` says that the caller has group sizes instead of query ids; lines with qid then raise
+    ValueError. Other options are passed to the parser, as in :func:`load_letor`.
     """
     sources = as_list(source)
 
@@ -117,7 +118,7 @@ def text_blocks(
 def table_blocks(
     path: Path, *, label: str, qid: str | None, **columns: Any
 ) -> Iterator[DocumentBlock]:
-    """Read a .parquet file as blocks of documents.
+    """Yield the rows of a .parquet file as blocks of documents.
 
     `label`, `qid` and `columns` are column names, as in :meth:`RankingData.from_frame`.
     """
@@ -158,13 +159,14 @@ def build_store(
     overwrite : bool
         Replace an existing store.
     group : callable, optional
-        If blocks have no `qid`: takes the number of documents and returns the sizes of the queries.
+        Needed if blocks have no `qid`: takes the number of documents and returns the sizes of the
+        queries.
     layout : {"auto", "dense", "csr"}
-        Layout of features that blocks hold as CSR; "auto" chooses the smaller.
+        Layout in the store of features that blocks hold as CSR; "auto" chooses the smaller one.
     of_text : bool
         Whether query ids were read from text, so they become integers if all are decimal integers.
     narrow : bool
-        Convert float64 features that were read from decimals to float32 if no digit is lost.
+        Store float64 features as float32 if no decimal digit is lost.
     """
     with _naming_full_disk(folder), new_store(folder, overwrite) as temporary:
         place = os.path.join(temporary, SPILLED)
@@ -209,7 +211,7 @@ class SpilledArrays:
         self._files[name].write(np.ascontiguousarray(entries).reshape(-1).view(np.uint8).data)
 
     def append_lengths(self, name: str, lengths: Integers) -> None:
-        """Extend an array of row offsets, like the `indptr` of CSR, by rows of these lengths."""
+        """Append rows of the given lengths to an array of row offsets, like the `indptr` of CSR."""
         if name not in self._files:
             self.append(name, np.zeros(1, dtype=np.int64))
         ends = self._ends.get(name, 0) + np.cumsum(lengths, dtype=np.int64)
@@ -270,9 +272,9 @@ class _Spill:
             arrays.append_lengths("comments_offsets", np.diff(offsets))
 
     def _add_costs(self, block: DocumentBlock) -> None:
-        """Append the costs of a block; they are 1 in blocks without costs.
+        """Append the costs of the documents of a block: 1 for each if the block has no costs.
 
-        Nothing is written until a block has costs. Then the earlier documents get cost 1.
+        Nothing is written until a block has costs. Then all earlier documents get cost 1.
         """
         if block.cost is None and "cost" not in self._arrays:
             return

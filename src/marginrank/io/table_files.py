@@ -33,13 +33,13 @@ COMPRESSED = (".gz", ".bz2", ".zst")
 def read_frame(path: Path, *, texts: Sequence[str] = ()) -> Any:
     """Read a .parquet, .feather, .jsonl, .csv or .tsv file as a pyarrow Table.
 
-    A .csv or .tsv file may be compressed (.gz, .bz2, .zst). `texts` are the names of its columns
-    that are read as text even if they hold only numbers.
+    A .csv or .tsv file may be compressed (.gz, .bz2, .zst); columns named in `texts` are read as
+    text even if they hold only numbers.
     """
     path = os.fspath(path)
     ending = _ending(path, (*ENDINGS, *ONLY_READ))
     with open(path, "rb"):
-        pass  # raise a short FileNotFoundError: the message of pyarrow is long
+        pass  # open raises a shorter FileNotFoundError than pyarrow
     arrow = require("pyarrow", "frames")
     try:
         if ending in (".parquet", ".feather"):
@@ -61,7 +61,7 @@ def parquet_columns(path: Path) -> list[str]:
 
 
 def read_batches(path: Path) -> Iterator[Any]:
-    """Read a .parquet file in batches: yield pyarrow Tables of about two million entries.
+    """Yield the rows of a .parquet file in pyarrow Tables of about two million entries.
 
     An empty file yields one Table without rows.
     """
@@ -83,7 +83,7 @@ def read_batches(path: Path) -> Iterator[Any]:
 def _open_parquet(path: Path) -> Iterator[Any]:
     path = os.fspath(path)
     with open(path, "rb"):
-        pass  # raise a short FileNotFoundError, as in read_frame
+        pass  # open raises a shorter FileNotFoundError than pyarrow
     arrow = require("pyarrow", "frames")
     parquet = require("pyarrow.parquet", "frames")
     try:

@@ -28,7 +28,7 @@ DAMAGED = (EOFError, zlib.error, lzma.LZMAError, OSError)  # bz2 raises OSError 
 
 
 def as_list(source: Source | Sequence[Source]) -> list[Source]:
-    """Return a list of sources (paths, file objects or "-"), given one source or a list."""
+    """Return a list of sources (paths, file objects or "-"), given one source or several."""
     sources: list[Any] = list(source) if isinstance(source, (list, tuple)) else [source]
     if not sources:
         raise ValueError("source is an empty list; pass at least one file.")
@@ -36,7 +36,7 @@ def as_list(source: Source | Sequence[Source]) -> list[Source]:
 
 
 def name_all(sources: Sequence[Source]) -> str:
-    """Return a name for several text sources in error messages, such as "a.txt with 2 more"."""
+    """Return one name for all sources in error messages, such as "a.txt with 2 more"."""
     first = source_name(sources[0])
     return first if len(sources) == 1 else f"{first} with {len(sources) - 1} more"
 
@@ -63,10 +63,10 @@ def numbered_lines(source: Source, progress: Progress | None) -> Iterator[tuple[
 def texts_of(
     source: Source, progress: Progress | None, longest: int | None = None
 ) -> Iterator[tuple[bytes, int, int]]:
-    """Read text in chunks; yield (text, first, last), where text[first:last] has whole lines.
+    """Yield the chunks of a source as (text, first, last), where text[first:last] has whole lines.
 
-    `progress` is called with the bytes read and the size of the file, if it is known. If `longest`
-    is given, raise ValueError for a line that is more than one chunk (16 MiB) longer.
+    `progress` is called with the number of bytes read so far and the size of the file (0 if
+    unknown). A line that is more than one chunk (16 MiB) longer than `longest` raises ValueError.
     """
     with ExitStack() as stack:
         total = 0  # size of a regular file, else 0
@@ -94,7 +94,7 @@ def texts_of(
 
 
 def printable(message: bytes) -> str:
-    """Decode text that was read from a file, for a message; escape unprintable characters."""
+    """Return bytes of a file as text for a message, with unprintable characters escaped."""
     text = message.decode("utf-8", "backslashreplace")
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
@@ -131,7 +131,7 @@ def _whole_lines(
 
 
 def _chunks(stream: IO[bytes], ahead: bool) -> Iterator[bytes]:
-    """Yield a stream in chunks of 16 MiB; with `ahead`, a thread already reads the next chunk."""
+    """Yield a stream in chunks of 16 MiB; with `ahead`, a thread reads the next one meanwhile."""
     if not ahead:
         yield from iter(lambda: stream.read(CHUNK), b"")
         return
@@ -233,10 +233,7 @@ class _Streams:
         return b"".join(pieces)
 
     def _current(self) -> Any:
-        """Return the decompressor to use next, or None at the end of the file.
-
-        Read input for it, if it needs more.
-        """
+        """Return the next decompressor, with its input read, or None at the end of the file."""
         if self._stream is not None and not self._stream.eof:
             if self._stream.needs_input:
                 self._input = self._file.read(INPUT)

@@ -154,9 +154,9 @@ def dump_run(run: ByDocument, path: Path, *, tag: str = "marginrank") -> None:
 def _load(
     source: Source, name: str, columns: str, parse: Callable[[list[str]], tuple[str, str, float]]
 ) -> ByDocument | None:
-    """Parse TREC text to {query: {document: number}}; return None if the source is JSON.
+    """Return TREC text as {query: {document: number}}, or None if the source is JSON.
 
-    `columns` is the expected line in messages; `parse` converts the fields of a line.
+    `parse` converts the fields of a line; `columns` names them in error messages.
     """
     result: ByDocument = {}
     width = len(columns.split())

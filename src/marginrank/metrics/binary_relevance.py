@@ -27,8 +27,8 @@ def average_precision(ranking: Ranking, *, k: int | None = None, threshold: floa
     threshold : float, default=0.0
         Documents with a label above it are relevant.
     ties : {"order", "average"}, default="order"
-        Tied scores stay in input order, or the expectation over all their orders is taken
-        (McSherry and Najork, 2008).
+        "order" ranks documents with tied scores in input order; "average" takes the expectation
+        over all their orders (McSherry and Najork, 2008).
     no_relevant : {0.0, 1.0, "skip"}, default=0.0
         Value of a query without a relevant document, where the metric is 0 / 0. "skip" makes it nan
         and excludes it from the mean.
@@ -200,7 +200,11 @@ def _top(ranking: Ranking, k: int | None) -> Booleans:
 
 
 def _chances(ranking: Ranking, relevant: Floats, *, average_ties: bool) -> tuple[Floats, Floats]:
-    """Return, per rank, the probability of relevance, and the expected relevant documents above."""
+    """Return two arrays per rank: the probability that its document is relevant, and a count.
+
+    The count is the expected number of relevant documents above the rank, if its own document is
+    relevant. Both are averages over the orders of tied documents if `average_ties`.
+    """
     before_each = np.cumsum(relevant) - relevant  # exact integer arithmetic
     above = before_each - ranking.repeat(before_each[ranking.offsets[:-1]])
     if not average_ties or ranking.ties.starts.size == relevant.size:
@@ -215,7 +219,10 @@ def _chances(ranking: Ranking, relevant: Floats, *, average_ties: bool) -> tuple
 
 
 def _chance_of_first(ranking: Ranking, relevant: Floats) -> Floats:
-    """Return the probability that each rank has the first relevant document; ties are random."""
+    """Return, for each rank, the probability that the first relevant document is there.
+
+    The probability is over random orders of tied documents.
+    """
     # In a group of n tied documents, r of them relevant, a position with i others above it in the
     # group is relevant with chance r/(n − i) if these i documents are all irrelevant.
     groups = ranking.ties

@@ -72,9 +72,10 @@ def err(ranking: Ranking, *, k: int | None = None, max_label: float | None = Non
 def _expected_stops(ranking: Ranking, satisfied: Floats, within: Booleans) -> Floats:
     """Return the probability that a reader who reaches a group of ties stops at each position.
 
-    With q = 1 − R, the reader goes on beyond position p of the group with probability m_p, the mean
-    of Π q over all sets of p documents of the group. A document that joins n − 1 others is in a set
-    with probability p/n, so it changes the mean to
+    Let q = 1 − R be the probability that a document does not satisfy the reader, who then goes on
+    beyond position p of the group with probability m_p: the mean of Π q over all sets of p
+    documents of the group. Documents are added to the group one by one. The n-th is in a set with
+    probability p/n, so it changes the mean to
 
         m_p ← (1 − p/n) · m_p + (p/n) · q · m_{p−1}.
     """
@@ -114,14 +115,15 @@ def _expected_stops(ranking: Ranking, satisfied: Floats, within: Booleans) -> Fl
 
 
 def _beyond_positions(q: Floats, n: int, n_positions: int) -> Floats:
-    """Return the probability m_p that a reader goes beyond position p, for the first positions.
+    """Return the probabilities m_p that a reader goes beyond position p, for p ≤ `n_positions`.
 
-    In a group of n documents m_p = e_p / C(n, p), with the elementary symmetric polynomial e_p of
-    all 1 − R; `q` omits those equal to 1. For the first j documents e_p is a sum of positive terms,
-    e_p(j) = e_p(j − 1) + q_j e_{p−1}(j − 1), divided by C(n, p) position by position.
+    In a group of n tied documents m_p = e_p / C(n, p), with the elementary symmetric polynomial e_p
+    of all q_j = 1 − R_j; the array `q` omits those equal to 1. For the first j documents,
+    e_p(j) = e_p(j − 1) + q_j e_{p−1}(j − 1), a sum of positive terms without cancellation. Each e_p
+    is divided by C(n, p) as soon as it is computed, so it does not overflow.
     """
     others = n - q.size  # documents with q = 1
-    nobody = 1.0  # e_p(0) / C(n, p)
+    nobody = 1.0  # e_p / C(n, p) of the documents with q = 1 alone
     before = np.ones(q.size)  # e_{p-1}(j - 1) / C(n, p - 1)
     chances = np.empty(n_positions)
     for p in range(1, n_positions + 1):

@@ -20,14 +20,14 @@ CHUNK = 1 << 22  # number of random signs drawn at a time; each takes a byte
 
 @dataclass(frozen=True, repr=False)
 class Comparison(ResultTable):
-    """Result of :func:`compare`: the difference of two rankings, with interval and p-values.
+    """Result of :func:`compare`: the difference of a metric between two rankings, with p-values.
 
     Attributes
     ----------
     metric : str
         Name of the metric.
     mean_a, mean_b : float
-        Means over the queries.
+        Means of the metric over the queries, for the first and the second ranking.
     difference : float
         ``mean_a - mean_b``.
     interval : tuple of float
@@ -85,9 +85,10 @@ def compare(
     """Compare two score vectors of the same documents by a metric, query by query.
 
     The paired t-test assumes that the mean difference over queries is normally distributed. The
-    randomization test (Smucker et al., 2007) assumes only that, if both are equally good, their
-    values can be swapped in any query. It compares the difference with the differences after random
-    swaps, or after all possible swaps if there are at most `n_resamples`.
+    randomization test (Smucker et al., 2007) assumes only that, if both score vectors are equally
+    good, their metric values can be swapped in any query. It compares the observed difference with
+    the differences after random swaps, or after all possible swaps if there are at most
+    `n_resamples` of them.
 
     Parameters
     ----------
@@ -97,9 +98,11 @@ def compare(
         Queries, as in :class:`~marginrank.RankingData`; at least two.
     metric : str or callable, default="ndcg"
         As in :func:`get_metric`: "ndcg@10", or a function. Means over queries are compared, also
-        for :func:`pairwise_accuracy`. The default of ``ties`` is "average" instead of "order".
+        for :func:`pairwise_accuracy`. The default of the option ``ties`` is "average" instead of
+        "order".
     n_resamples : int, default=10_000
-        Number of random swaps.
+        Number of random resamples, in each of which the values of about half the queries are
+        swapped.
     confidence : float, default=0.95
         Level of the interval.
     random_state : int, numpy Generator or None, default=0
@@ -203,7 +206,10 @@ def standard_error(values: Floats) -> float:
 
 
 def _randomization_test(difference: Floats, n_resamples: int, random_state: Any) -> float:
-    """Return the p-value: how often random signs give a sum at least as far from 0."""
+    """Return the p-value: the share of random signs of `difference` that give as large a sum.
+
+    Sums are compared by magnitude with the observed sum.
+    """
     d = difference[difference != 0]  # a swap does not change a difference of 0
     exact = d.size <= np.log2(n_resamples)
     signs: Iterable[NDArray[Any]] = _random_signs(d.size, n_resamples, random_state)

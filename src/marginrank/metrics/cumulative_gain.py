@@ -9,7 +9,7 @@ from marginrank._utils.types import Floats
 from marginrank.metrics.options import check_cutoff, ranking_metric, ratio
 from marginrank.metrics.ranking import Ranking
 
-LARGEST_EXPONENT = 960  # largest gain: sums of gains up to 2**960 do not overflow
+LARGEST_EXPONENT = 960  # sums of gains of at most 2**960 do not overflow
 
 
 @ranking_metric()
@@ -56,7 +56,7 @@ def ndcg(
 ) -> Floats:
     """Return the normalized discounted cumulative gain, NDCG@k = DCG@k / (DCG@k of the best order).
 
-    Tools define NDCG differently; these options reproduce them:
+    Tools define NDCG differently. These options reproduce their values:
 
     ======================================  ===========  ========  ===========  =========
     tool                                    gain         discount  no_relevant  ties
@@ -78,12 +78,15 @@ def ndcg(
     k : int, optional
         Cut-off; all documents by default.
     gain : {"exponential", "linear"}, default="exponential"
-        2^y − 1, or y. The exponential gain needs labels of at most 960.
+        Gain of a document with label y: "exponential" is 2^y − 1, for labels of at most 960;
+        "linear" is y.
     discount : {"standard", "letor"}, default="standard"
-        1 / log2(r + 1) at rank r; or 1 at ranks 1 and 2, then 1 / log2(r).
+        Discount at rank r: "standard" is 1 / log2(r + 1); "letor" is 1 at ranks 1 and 2, and
+        1 / log2(r) from rank 3 on.
     ties : {"order", "average"}, default="order"
-        Tied scores stay in input order, or the expectation over all their orders is taken
-        (McSherry and Najork, 2008). "order" is too optimistic if the input is sorted by label.
+        "order" ranks documents with tied scores in input order, which is too optimistic if the
+        input is sorted by label; "average" takes the expectation over all their orders (McSherry
+        and Najork, 2008).
     no_relevant : {0.0, 1.0, "skip"}, default=0.0
         Value of a query in which no label is above 0, where NDCG is 0 / 0. "skip" makes it nan and
         excludes it from the mean.
@@ -180,7 +183,7 @@ def gains(ranking: Ranking, kind: str) -> Floats:
 
 
 def found_gains(ranking: Ranking, gain_of: Floats) -> Floats:
-    """Return the DCG gain at each rank of a ranking; 0 if that document was not retrieved."""
+    """Return the DCG gain at each rank; 0 if the document at that rank was not retrieved."""
     return ranking.expected(gain_of) * ranking.retrieved
 
 
@@ -189,9 +192,9 @@ def _name_label(ranking: Ranking, position: np.intp) -> str:
 
 
 def discounts(ranking: Ranking, kind: str, k: int | None) -> Floats:
-    """Return the DCG discount at each rank of a ranking; 0 at ranks beyond the cut-off `k`.
+    """Return the DCG discount of each document by its rank; 0 at ranks beyond the cut-off `k`.
 
-    The ranks 1, 2, … of all queries are concatenated.
+    Documents are in the order of their ranks, query by query.
     """
     check_choice("discount", kind, ("standard", "letor"))
     longest = int(ranking.sizes.max(initial=0))

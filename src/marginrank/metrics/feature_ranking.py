@@ -47,7 +47,7 @@ class FeatureRanking(ResultTable):
     direction : ndarray of int64, shape (n_features,)
         1 where `descending` is at least as good, else −1.
     order : ndarray of int64, shape (n_features,)
-        Columns from the best feature to the worst; equal ones in the order of the columns.
+        Columns from the best feature to the worst; equally good ones in the order of the columns.
     chance : float
         The metric of a constant feature, which is the expectation in a random order.
     """
@@ -92,9 +92,8 @@ def rank_features(
     """Rank features by how well each one alone ranks the documents, in terms of a metric.
 
     Feature j is used as the score of the documents, in both directions: metric(y, x_j) and
-    metric(y, −x_j). Lai et al. (2013, Fig. 1) find that a few strong features can do most of a
-    ranking's work; this function shows which. It takes O(n_features · l log l) time for l
-    documents.
+    metric(y, −x_j). Often a few strong features alone rank almost as well as a model of all
+    features (Lai et al., 2013, Fig. 1). The time is O(n_features · l log l) for l documents.
 
     Parameters
     ----------
@@ -110,8 +109,8 @@ def rank_features(
     feature_names : sequence of str, optional
         Names of the features; by default the columns of a data frame, or f1, f2, …
     n_jobs : int, optional
-        Number of threads; all by default. Each holds a column of X. A function that is not from
-        :mod:`marginrank.metrics` is called from one thread.
+        Number of threads; all by default. Each thread holds a copy of a column of X. A metric that
+        is not from :mod:`marginrank.metrics` is called from one thread.
 
     Returns
     -------
@@ -194,7 +193,10 @@ class _ColumnMetric:
 def _score_features(
     measure: Callable[[Floats], float], X: Any, threads: int, chance: float
 ) -> Floats:
-    """Return the metric of each column and of its negative; `chance` for columns of zeros."""
+    """Return an array with the metric of each column of X, and of its negative, as scores.
+
+    Columns without entries are not evaluated: their metric is `chance`.
+    """
     if not sp.issparse(X) or X.shape[1] <= X.nnz:
         return np.array(list(_score_columns(measure, X, threads)), dtype=np.float64)
     values = np.full((X.shape[1], 2), chance)

@@ -39,7 +39,7 @@ ALIASES = {"map": "average_precision", "mrr": "reciprocal_rank", "p": "precision
 
 
 def get_metric(metric: str | Metric, **options: Any) -> Metric:
-    """Return a ranking metric as a callable, given its name or a function, with options set.
+    """Return a ranking metric, given by name or as a function, as a callable with options set.
 
     Parameters
     ----------
@@ -81,8 +81,8 @@ def get_metric(metric: str | Metric, **options: Any) -> Metric:
 def order_free(metric: Metric) -> Metric:
     """Return `metric` with ``ties="average"``, unless it has no such option or sets it already.
 
-    A score that selects a model must not depend on the order of the rows: if rows are sorted by
-    label and ties stay in input order, a model that gives all documents the same score looks
+    A metric that selects a model must not depend on the order of the rows: if rows are sorted by
+    label and ties stay in input order, a model that gives all documents the same score seems
     perfect.
     """
     function, options = split_options(metric)

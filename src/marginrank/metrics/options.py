@@ -42,16 +42,16 @@ class RankingMetric(Protocol):
     def of_retrieved(
         self, y: ArrayLike, scores: ArrayLike, qid: ArrayLike, retrieved: Booleans, **options: Any
     ) -> Floats:
-        """Return the metric of each query of a run, in which only `retrieved` documents have ranks.
+        """Return the metric of each query of a run, which retrieved the documents in a mask.
 
-        The other documents of `y` are judged documents that the run did not retrieve.
+        Other documents have no rank: they are judged, but the run did not retrieve them.
         """
 
 
 def ranking_metric(
     *, conventions: bool = True, ordinal: bool = False
 ) -> Callable[[Callable[..., Floats]], RankingMetric]:
-    """Make a decorator that turns a function with one value per query into a metric.
+    """Return a decorator that turns a function with one value per query into a ranking metric.
 
     The decorated function takes a :class:`~marginrank.metrics.ranking.Ranking` and options. It
     returns nan for a query in which the metric is not defined. The metric takes labels, scores,

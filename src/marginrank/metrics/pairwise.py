@@ -31,8 +31,8 @@ def pairwise_accuracy(
     """Return the share of pairs of documents that the scores put in the order of the labels.
 
     A pair (i, j) consists of documents of one query with labels y_i > y_j; it is in order if the
-    scores have s_i > s_j. The share is over the pairs of all queries together, as in the papers, so
-    each query counts by its number of pairs. It takes O(l log l) time for l documents.
+    scores have s_i > s_j. The share is over the pairs of all queries together, as in the papers on
+    RankSVM, so each query counts by its number of pairs. The time is O(l log l) for l documents.
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ def pairwise_accuracy(
     sample_weight : array-like of shape (n_documents,), optional
         Weights of the documents; a pair has the product of its two weights.
     ties : {"wrong", "half"}, default="wrong"
-        A pair with tied scores is out of order, as in the papers, or half in order. (LIBLINEAR
-        counts it as in order, so w = 0 scores 100 %.)
+        "wrong" counts a pair with tied scores as out of order, "half" as half in order. (LIBLINEAR
+        counts it as in order, so a model with w = 0 has an accuracy of 100 %.)
     per_query : bool, default=False
         Return one share per query, in order of first appearance.
     n_jobs : int, optional
@@ -157,11 +157,11 @@ class _Pairs:
         self.total = self._pair_set.weight_by_query
 
     def weight_apart(self, n_groups: int) -> Floats:
-        """Return, per query, the weight of pairs in the right order that are far enough apart.
+        """Return, per query, the weight of the pairs that the scores put in the right order.
 
-        A tie group is a set of documents with equal scores. The two documents of a pair must be at
-        least `n_groups` groups apart: with 1 their scores differ, with 0 pairs with equal scores
-        count too.
+        With `n_groups` 1, the scores of a pair must differ; with 0, pairs with equal scores count
+        too. In general, the better document must be at least `n_groups` groups of tied documents
+        above the other one.
         """
         # The kernel gets the index of the tie group instead of the score of a document: documents
         # are sorted by it already, and scores of very different magnitude stay distinct.

@@ -63,7 +63,7 @@ class Ranking:
 
     `labels` and `scores` are in input order within a query. `rank` and `best_first` sort each query
     by descending score, with ties in input order. Documents that a run did not retrieve come last:
-    their labels count in the ideal ranking of NDCG, but they have no gain at their rank.
+    their labels count in the ideal ranking of NDCG, but their gain in the ranking is 0.
     """
 
     judgments: Judgments
@@ -84,7 +84,7 @@ class Ranking:
         average_ties: bool = False,
         retrieved: Booleans | None = None,
     ) -> "Ranking":
-        """Rank the documents of each query by their scores.
+        """Create a Ranking of the documents of each query by their scores.
 
         If `y` is a Judgments, the other arguments about labels and queries are ignored. With
         `ordinal`, only the order of labels matters. `retrieved` is a mask of the documents that a
@@ -156,16 +156,16 @@ class Ranking:
         return TieGroups(np.flatnonzero(first), self.labels.size)
 
     def best_first(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
-        """Sort one value per document by rank, best first, within each query."""
+        """Return the given value of each document in the order of the ranks within each query."""
         return values[self.order]
 
     def expected(self, values: Floats) -> Floats:
-        """Sort one value per document by rank; with `average_ties`, average it over ties."""
+        """Return one value per document by rank; with `average_ties`, averaged over ties."""
         ranked = self.best_first(values)
         return self.ties.mean(ranked) if self.average_ties else ranked
 
     def descending(self, values: Floats) -> Floats:
-        """Sort values in descending order within each query, as in the ideal ranking of NDCG."""
+        """Return `values` in descending order in each query, as in the ideal ranking of NDCG."""
         return values[_core.rank_documents(values, self.offsets, self.threads)]
 
     def repeat(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
@@ -173,11 +173,11 @@ class Ranking:
         return np.repeat(values, self.sizes)
 
     def total(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
-        """Sum one value per document over each query."""
+        """Return the sum of `values`, one per document, over each query."""
         return np.add.reduceat(values, self.offsets[:-1])
 
     def running(self, operation: np.ufunc, values: Floats) -> Floats:
-        """Accumulate values down the ranking of each query, as ``np.ufunc.accumulate`` does."""
+        """Return `values` accumulated over the ranks of each query, by ``operation.accumulate``."""
         # Doubling steps: differences of one long cumulative sum would lose the digits of queries
         # with small values.
         result, step = values, 1
@@ -220,7 +220,7 @@ class TieGroups:
         return np.arange(self.sizes.sum()) - self.repeat(self.starts)
 
     def total(self, values: Floats) -> Floats:
-        """Sum one value per document over each group of documents with equal scores."""
+        """Return the sum of `values`, one per document, over each group with equal scores."""
         return np.add.reduceat(values, self.starts)
 
     def repeat(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
@@ -228,9 +228,9 @@ class TieGroups:
         return np.repeat(values, self.sizes)
 
     def mean(self, values: Floats) -> Floats:
-        """Replace the value of each document by the mean over the documents with the same score.
+        """Return, for each document, the mean of `values` over the documents with the same score.
 
-        This is its expectation if ties are put in random order.
+        The mean is the expected value at the document's rank if ties are put in random order.
         """
         return self.repeat(self.total(values) / self.sizes)
 

@@ -45,9 +45,8 @@ class RunEvaluation(ResultTable):
     per_query : dict
         One value per query for each metric.
     bounds : dict
-        For each metric that has bounds, the lower and the upper bound of its mean: whatever labels
-        the unjudged documents of the run would get, up to the largest label of the qrels, the mean
-        is between them.
+        For each metric that has bounds, a lower and an upper bound of its mean. They hold whatever
+        labels the unjudged documents of the run would get, up to the largest label of the qrels.
     """
 
     queries: NDArray[Any]
@@ -265,7 +264,10 @@ def _bounds(metric: Metric, documents: _ScoredDocuments, values: Floats) -> tupl
 
 
 def _judged_share(documents: _ScoredDocuments, name: str) -> Floats:
-    """Return the share of judged documents among the first k, or all, that were retrieved."""
+    """Return, for each query, the share of the first k retrieved documents that are judged.
+
+    `name` is "judged@k", or "judged" for all retrieved documents.
+    """
     _, at, k = name.partition("@")
     count = get_metric(f"precision{at}{k}")  # check the cut-off
     judged, retrieved = (

@@ -33,9 +33,10 @@ class RankingScorer:
     def __call__(
         self, estimator: Any, X: Any, y: ArrayLike, *, qid: ArrayLike | None = None
     ) -> float:
-        """Return the metric of ``estimator.predict(X)``; without qid all documents are one query.
+        """Return the metric of ``estimator.predict(X)``; without qid, all documents are one query.
 
-        Without qid, it warns if there are more documents than in the largest query of the fit.
+        A warning is emitted if qid is missing and X has more documents than the fit's largest
+        query.
         """
         scores = _predict(estimator, X, qid)
         last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
@@ -82,8 +83,8 @@ def make_ranking_scorer(metric: str | Metric = "ndcg", **options: Any) -> Rankin
     Parameters
     ----------
     metric : str or callable, default="ndcg"
-        As in :func:`get_metric`: "ndcg@10", or a function. Higher must be better. Scorers select
-        models, so the default of ``ties`` is "average" instead of "order".
+        As in :func:`get_metric`: "ndcg@10", or a function. Higher must be better. The default of
+        the option ``ties`` is "average" instead of "order", because scorers select models.
     **options
         Options of the metric.
 

@@ -22,7 +22,7 @@ Rows = tuple[int, int]  # first row of a block, and the row after its last
 
 BUFFERS = 4  # number of buffers: one in use, one being read, two spare for uneven reading speed
 ALIGNMENT = 64  # alignment of each array in a buffer, in bytes
-PIECE = 1 << 23  # bytes read at a time
+PIECE = 1 << 23  # bytes per read from a file
 FIX = "restore the store from a copy, or convert the data again"
 
 
@@ -82,7 +82,8 @@ class FeatureReader:
         self.bytes_read = 0
         self._rows: dict[int, Any] = {}  # rows of the pinned blocks that are in memory already
         self._thread: _ReaderThread | None = None  # reader thread of the current pass
-        # The next block to add to the checksums; None if the blocks do not cover all rows.
+        # The next block to add to the checksums; None if no checksum can be computed, because the
+        # blocks do not cover all rows.
         rows = (self._blocks[0][0], self._blocks[-1][1]) if self._blocks else None
         self._summed: int | None = 0 if rows == (0, features.shape[0]) else None
         self._pin(pinned_bytes)
@@ -121,7 +122,7 @@ class FeatureReader:
         self._unpacked = _allocate(max((size.in_memory for size in unpacked), default=0))
 
     def sweep(self, blocks: Iterable[int]) -> Iterator[tuple[int, Any]]:
-        """Make one pass over X: yield (block number, rows) for the given block numbers.
+        """Make one pass (sweep) over X: yield (block number, rows) for the given block numbers.
 
         Rows are an ndarray or a csr_array. They are read-only, and valid until the next block is
         requested, because their memory is then reused. Block numbers may be in any order. A new

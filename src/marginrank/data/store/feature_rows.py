@@ -49,7 +49,7 @@ class Entries(NamedTuple):
 class FeatureRows:
     """Common interface to the rows of an ndarray, a CSR matrix or the X of a store.
 
-    :meth:`blocks` reads all rows in blocks, in the order given by `order`.
+    :meth:`blocks` yields all rows in blocks, in the order of the row numbers `order`.
     """
 
     take: Callable[[RowIndex], Any]  # returns rows as an array, or Entries with `indptr`

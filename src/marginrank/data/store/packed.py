@@ -1,4 +1,4 @@
-"""Lossless compression of a dense X by smaller types: a column of 0 and 1 is stored as uint8.
+"""Lossless compression of a dense X by smaller types, such as uint8 for a column of 0 and 1.
 
 Each column has the smallest type that holds all its values exactly. In a *packed* row, columns are
 sorted by type and their values are concatenated as bytes.
@@ -80,7 +80,7 @@ class PackedColumns:
 
 
 def smallest_types(blocks: Iterable[NDArray[Any]], n_columns: int, dtype: Any) -> PackedColumns:
-    """Find the smallest type for each column of X that holds all its values exactly.
+    """Return the PackedColumns that store each column of X in the smallest lossless type.
 
     X has type `dtype` and is given in blocks of rows.
     """
@@ -100,7 +100,10 @@ def smallest_types(blocks: Iterable[NDArray[Any]], n_columns: int, dtype: Any) -
 
 
 def _held(X: NDArray[Any], narrow: np.dtype[Any]) -> Booleans:
-    """Return a mask of the columns whose values a type holds exactly; integers cannot hold −0.0."""
+    """Return a mask of the columns whose values the type `narrow` holds exactly.
+
+    An integer type cannot hold −0.0.
+    """
     if narrow.kind == "u":
         inside = (X.min(axis=0) >= 0) & (X.max(axis=0) <= np.iinfo(narrow).max)
         integers = np.where(inside, X, 0).astype(narrow)

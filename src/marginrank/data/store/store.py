@@ -137,7 +137,7 @@ def open_store(folder: Path, *, verify: bool = True, map_features: bool = True) 
 
 
 class _Store:
-    """A folder that is open as a store: its manifest has been read, and is of a known version."""
+    """Reader of one open store, whose manifest has been read and has a known version."""
 
     def __init__(self, folder: str, descriptor: int, verify: bool) -> None:
         self._folder = folder
@@ -422,10 +422,10 @@ def increases(starts: Integers) -> bool:
 def ranked_ranges(
     y: NDArray[Any], documents: Documents, n_documents: int, threads: int
 ) -> Iterator[tuple[int, int, Queries]]:
-    """Rank labels y within each query, for some queries at a time to save memory.
+    """Yield (first, last, ranked): the labels `y` ranked within the queries `first` to `last` - 1.
 
-    Yield (first, last, ranked), where `ranked` is a Queries object with the queries `first` to
-    `last` - 1. They have at most `n_documents` documents, or are one larger query.
+    `ranked` is a Queries object. To save memory, these queries have at most `n_documents` documents
+    together, or are one larger query.
     """
     offsets = documents.offsets
     for first, last in bounded_ranges(offsets, n_documents):

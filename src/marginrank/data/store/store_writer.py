@@ -55,7 +55,7 @@ def save_store(
 
 
 def new_store(folder: Path, overwrite: bool) -> AbstractContextManager[str]:
-    """Return a context manager for a temporary folder, which is renamed to `folder` at its end.
+    """Return a context manager for a temporary folder, which is renamed to `folder` on exit.
 
     Raise an error if `folder` exists, unless it is empty, or it is a store and `overwrite` is True.
     """
@@ -113,7 +113,7 @@ def write_parts(data: DataParts, folder: str, *, packed: bool, grouped: bool) ->
 def _write_features(
     rows: FeatureRows, columns: PackedColumns | None, folder: str
 ) -> dict[str, dict[str, Any]]:
-    """Write X; return the manifest entries of its files, by name."""
+    """Write the files of X, and return their entries for the manifest, by file name."""
     index_dtype, n_rows = rows.index_dtype, rows.shape[0]
     if rows.indptr is None or index_dtype is None:
         blocks = rows.blocks()
@@ -139,7 +139,7 @@ def _write_features(
 def _write_texts(
     texts: Sequence[str], order: Integers | None, folder: str
 ) -> dict[str, dict[str, Any]]:
-    """Write strings in blocks, in the given order; return the manifest entries by file."""
+    """Write strings in the given order, and return the manifest entries of their files, by name."""
 
     def encoded() -> Iterator[tuple[NDArray[np.uint8], Integers]]:
         for first in range(0, len(texts), TEXTS_AT_A_TIME):

@@ -15,7 +15,7 @@ from marginrank.data.store.packed import PackedColumns
 
 
 class NpyHeader(NamedTuple):
-    """The header of a .npy file: where its array starts, and the array's shape and type."""
+    """The header of a .npy file: byte at which the array starts, its shape, order and type."""
 
     start: int
     shape: tuple[int, ...]
