@@ -63,7 +63,7 @@ class CurveBasis(Transformation):
     blocks: Sequence[Floats]
     variances: Floats  # approximate variance of each function over the documents
     deviations: Floats  # τ of each feature; 0 if it has no curves
-    n_grids: int = 0  # number of grids: the last blocks, each with CLASSES features of HatCodes
+    n_grids: int = 0  # number of grids over two features; they are the last blocks
 
     @cached_property
     def starts(self) -> Integers:
@@ -82,7 +82,8 @@ class CurveBasis(Transformation):
     def hats(self, k: int) -> range:
         """Return the indices of the columns of ``HatCodes.codes`` for feature or grid k.
 
-        A feature has one column. A grid, which is a function of two features, has CLASSES columns.
+        A feature has one column. A grid over two features has one column per class of its nodes,
+        see :mod:`marginrank.additive.grids`.
         """
         n_curves = len(self.blocks) - self.n_grids
         first = n_curves + CLASSES * (k - n_curves)
@@ -203,7 +204,7 @@ class CurveShapes:
         return replace(self, blocks=blocks)
 
     def sizes(self, smoothness: float, scale: Floats | None = None) -> Floats:
-        """Return the factors that scale basis functions for a smoothness and feature divisors.
+        """Return one factor per basis function that scales it for a smoothness and feature scales.
 
         Factors of curves are 0 if the smoothness is infinite: all curves are then straight lines.
         """

@@ -68,7 +68,7 @@ class CurveMatrix(Matrix):
 
     @cached_property
     def starts(self) -> Integers:
-        """First hat function of each feature or class of grid nodes; last, their number."""
+        """Index of the first hat function of each feature and class of grid nodes; then the end."""
         return hat_starts(self.knots, self.grids)
 
     @property
@@ -139,10 +139,10 @@ class CurveMatrix(Matrix):
         return result
 
     def _columns(self, codes: HatCodes, k: int) -> Iterator[tuple[Integers, Any]]:
-        """Yield, for each column of codes of block k, the positions of its values.
+        """Yield the positions of the values in each column of the codes of feature or grid k.
 
-        A position is the index within the block of the hat function to the left of the value, and
-        the distance from there to the next, between 0 and 1.
+        A position is the index of the hat function to the left of the value, counted from the first
+        one of the feature or grid, and the distance from there to the next, between 0 and 1.
         """
         hats = self.basis.hats(k)
         for j in hats:
@@ -151,9 +151,9 @@ class CurveMatrix(Matrix):
 
 
 class CurveDesign(TransformedDesign):
-    """Products with the design matrix of an additive model, weighted by pairs for a fit.
+    """Products with the design matrix of an additive model, for the documents of a pair set.
 
-    They are computed from products with its matrix of hat functions.
+    They are computed from products with the matrix of hat functions.
     """
 
     matrix: CurveMatrix

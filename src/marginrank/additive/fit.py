@@ -44,7 +44,7 @@ CHOICE_TOL = 1e-3  # tol of intermediate fits: closer fits would not change the 
 FEATURES_AT_ONE = 200  # number of features for which the default smoothness is 1
 SMOOTH_LOSS = "squared_hinge"  # chooses interactions if the loss of the fit is not smooth
 EXACT_GRID = 2.0**-50  # step size relative to the largest value: differences of multiples are exact
-NO_GROUPS: Integers = np.zeros(1, dtype=np.int64)
+NO_GROUPS: Integers = np.zeros(1, dtype=np.int64)  # when only the kind of penalty matters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -298,13 +298,13 @@ class Layout(NamedTuple):
 
 
 def prepare(data: RankingData, parameters: AdditiveParameters) -> AdditiveProblem:
-    """Set up an additive fit: choose knots, encode feature values, compute basis functions."""
+    """Return the problem of an additive fit, with knots, encoded values and basis functions."""
     layout = lay_out(data, parameters)
     return layout.problem(parameters.smoothness_for(data.n_features))
 
 
 def lay_out(data: RankingData, parameters: AdditiveParameters) -> Layout:
-    """Choose knots, encode feature values and compute unscaled basis functions of a model."""
+    """Return the knots, encoded feature values and unscaled basis functions of an additive fit."""
     names, n_features = data.feature_names, data.n_features
     categorical = chosen_columns(
         "categorical_features", parameters.categorical_features, names, n_features

@@ -46,8 +46,8 @@ SHARE = 1 / 3  # factor on λ: per variance, cos πu cos πv then has the same p
 class GridAxis(NamedTuple):
     """One of the two features of a grid, the domain of a joint function of two features.
 
-    It has the matrices of its part of the roughness penalty. A *node* of the axis is a knot of the
-    feature, a category, or the missing value.
+    It computes the matrices of the roughness penalty along this axis. A *node* of the axis is a
+    knot of the feature, a category, or the missing value.
     """
 
     ratio: float  # (σ / τ)²; 1 for categories
@@ -98,8 +98,8 @@ def penalty(rows: GridAxis, columns: GridAxis, smoothness: float) -> Floats:
 def node_weights(grid: FeatureGrid, axes: HatCodes) -> sp.csr_array:
     """Return the weights of bilinear interpolation: one row per document, one column per node.
 
-    A node is a row and a column of the grid. `axes` has the documents' values of the grid's two
-    features, encoded. The matrix is sparse.
+    A node is a crossing of a row and a column of the grid. `axes` has the encoded values of the
+    grid's two features. The matrix is sparse.
     """
     left, p = axes.codes.astype(np.int64), axes.steps / WHOLE
     n_documents, width = len(left), grid.shape[1]
@@ -115,7 +115,7 @@ def node_weights(grid: FeatureGrid, axes: HatCodes) -> sp.csr_array:
 def _make_block(
     grid: FeatureGrid, axes: HatCodes, rows: GridAxis, columns: GridAxis, smoothness: float
 ) -> BasisBlock:
-    """Compute the basis functions of a grid, as weights of its hat functions.
+    """Return the basis functions of a grid, as weights of its hat functions.
 
     There are none if the smoothness is infinite.
     """
@@ -131,7 +131,7 @@ def _make_block(
 def _eigenfunctions(
     grid: FeatureGrid, axes: HatCodes, rows: GridAxis, columns: GridAxis, smoothness: float
 ) -> tuple[Floats, Floats]:
-    """Compute the basis functions of a grid, as values at its nodes, and their variances."""
+    """Return the basis functions of a grid, as values at its nodes, and their variances."""
     weights = node_weights(grid, axes)
     used = np.flatnonzero(np.outer(rows.used, columns.used))
     products = (weights.T @ weights).toarray() / weights.shape[0]

@@ -1,9 +1,10 @@
 """Grids over two features for bilinear interpolation: nodes, and weights of documents at them.
 
 A grid has one row for missing values of its first feature, then one row for each selected knot of
-this feature. Its columns are the same for its second feature. A *node* is a row and a column. A
-document lies between two rows and two columns. Its weights at these four nodes are (1 − p)(1 − q),
-(1 − p) q, p (1 − q) and p q, where p and q are its relative positions between rows and columns.
+this feature. Its columns are the same for its second feature. A *node* is a crossing of a row and a
+column. A document lies between two rows and two columns. Its weights at these four nodes are
+(1 − p)(1 − q), (1 − p) q, p (1 − q) and p q, where p and q are its relative positions between rows
+and columns.
 
 Nodes form four *classes*: row even or odd, column even or odd. The four nodes around a document are
 in four different classes. The native kernels know only hat functions of single features
@@ -21,7 +22,7 @@ from marginrank._utils.types import Floats, Integers
 from marginrank.additive.knots import WHOLE, HatCodes, encode
 from marginrank.data.knots import Knots
 
-CLASSES = 4
+CLASSES = 4  # classes of nodes: row even or odd, column even or odd
 MOST_NODES = 20  # most nodes per axis besides missing values: columns of a class must fit in a byte
 
 
@@ -48,9 +49,9 @@ class FeatureGrid:
 
     @property
     def widths(self) -> Integers:
-        """Number of columns of the native matrix for each of the four parts of the grid.
+        """Number of columns of the native matrix for each of the four classes of nodes.
 
-        The parts are the nodes in even or odd rows and even or odd columns.
+        A class has the nodes in even or odd rows and even or odd columns.
         """
         n, m = self.shape
         even, odd = (n + 1) // 2, n // 2
@@ -59,7 +60,7 @@ class FeatureGrid:
 
     @property
     def columns(self) -> Integers:
-        """Index of the native matrix's column for each node of the grid; nodes are in row order."""
+        """Index of the native matrix's column for each node of the grid, row by row."""
         row, column = np.indices(self.shape)
         kind = 2 * (row % 2) + column % 2
         starts = np.concatenate([[0], np.cumsum(self.widths)])[:-1]
@@ -75,8 +76,8 @@ class FeatureGrid:
     def corners(self, axes: HatCodes) -> HatCodes:
         """Encode documents by the four nodes of the grid around them and their weights there.
 
-        A node is a row and a column. The result has four columns, for nodes in even or odd rows and
-        even or odd columns. `axes` has the encoded values of the grid's two features.
+        A node is a crossing of a row and a column. The result has one column per class of nodes: in
+        even or odd rows and columns. `axes` has the encoded values of the grid's two features.
         """
         left, p = axes.codes.astype(np.int64), axes.steps / WHOLE
         n_documents = len(left)
@@ -119,10 +120,10 @@ def with_grids(codes: HatCodes, corners: Sequence[HatCodes]) -> HatCodes:
 
 
 def hat_starts(knots: Knots, grids: Sequence[FeatureGrid]) -> Integers:
-    """Return the index of the native matrix's first column for each feature and part of a grid.
+    """Return the index of the native matrix's first column for each feature and class of nodes.
 
-    A grid has four parts: nodes in even or odd rows and columns. The last entry is the number of
-    all columns.
+    A grid has four classes of nodes: in even or odd rows and columns. The last entry is the number
+    of all columns.
     """
     widths = [np.diff(knots.starts), *(grid.widths for grid in grids)]
     return np.concatenate([[0], np.cumsum(np.concatenate(widths))]).astype(np.int64)

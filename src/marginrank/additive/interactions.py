@@ -154,7 +154,7 @@ def _cosines(shares: Floats, ratio: float) -> tuple[Floats, Floats, Floats]:
 
 
 def _orthonormal(raw: Floats, shares: Floats) -> Floats:
-    """Make functions orthonormal over the documents, and orthogonal to the constant function.
+    """Return functions made orthonormal over the documents and orthogonal to the constant function.
 
     `raw` has one row per cell and one column per function.
     """
@@ -262,7 +262,7 @@ def _leading(matrix: CurveMatrix, w: Floats, alone: Collection[int]) -> Integers
 
 
 def _curvature(point: Point) -> float:
-    """Estimate the trace of the Hessian of the loss with respect to the scores (Hutchinson)."""
+    """Return Hutchinson's estimate of the trace of the Hessian with respect to the scores."""
     n_documents = point.objective.pairs.n_documents
     signs = np.random.default_rng(SEED).integers(0, 2, n_documents) * 2.0 - 1.0
     return float(signs @ np.asarray(point.hess_vec_scores(cast(Scores, signs))))

@@ -170,7 +170,7 @@ def _quantiles(values: Floats, max_bins: int) -> Floats:
 
 
 def _apart(knots: Floats) -> Floats:
-    """Drop each knot that is too close to the knot before: dividing by the distance overflows."""
+    """Return `knots` without each that is so close to the one before that dividing overflows."""
     if np.all(np.diff(knots) >= LEAST_STEP) or knots[-1] - knots[0] < LEAST_STEP:
         return knots  # a range this small raises an error later
     kept = [knots[0]]

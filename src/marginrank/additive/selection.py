@@ -108,9 +108,9 @@ class FoldCurves:
     rows: Integers | None
     train: RankingData
     layout: Layout
-    sizes: Floats | None = None
-    found: dict[float, Floats] = field(default_factory=dict)
-    curvature: Curvature | None = None
+    sizes: Floats | None = None  # factors of the basis functions for the last smoothness
+    found: dict[float, Floats] = field(default_factory=dict)  # weights of fitted models by C
+    curvature: Curvature | None = None  # Hessian of the last fit, divided by its C
 
     @property
     def n_bytes(self) -> int:

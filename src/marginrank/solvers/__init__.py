@@ -1,6 +1,6 @@
 """Solvers, one algorithm per file: each is a function that minimizes an objective.
 
-Only stochastic solvers see more than the objective: the pairs and the rows of X.
+Stochastic solvers work on pairs and rows of X instead of an objective.
 """
 
 from marginrank.solvers.registry import SOLVERS, Solver, find_solver, solver_names, solvers_for

@@ -119,8 +119,8 @@ def start_inside(
 ) -> Point:
     """Evaluate an objective with a regularizer at the initial weights `w0`, by default zero.
 
-    Weights that violate the constraints of the regularizer are moved inside. `scores0` is X w0, if
-    known.
+    Weights that violate the constraints of the regularizer are corrected first. `scores0` is X w0,
+    if known.
     """
     if w0 is None:
         return start(objective, np.zeros(objective.n_features))

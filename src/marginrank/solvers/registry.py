@@ -30,7 +30,7 @@ from marginrank.solvers.sparse.truncated_gradient import truncated_gradient
 POINTS = 2
 PIECE_BYTES = 8
 
-Structure = Regularizer | Cone | Groups  # beside the loss and the ridge
+Structure = Regularizer | Cone | Groups  # what a problem may have besides the loss and the ridge
 
 
 class Solver(NamedTuple):
@@ -44,9 +44,9 @@ class Solver(NamedTuple):
     takes: Callable[[Loss, Structure | None], bool]
     regularized: bool = False  # takes a regularizer in addition to the ridge of the objective
     # Largest memory per document. A point takes 40 bytes: scores, slopes, the order of documents
-    # by score, and their windows. Scores alone take 8.
+    # by score, and the range of their active pairs. Scores alone take 8.
     state_bytes: int = 112
-    # Public name, if it differs: this solver extends the one of that name to cones, groups of
+    # Public name, if it differs: this solver extends the solver of that name to cones, groups of
     # weights or the hinge.
     method: str | None = None
 

@@ -12,14 +12,14 @@ Callback = Callable[[Iteration], None]
 
 
 class Curvature(NamedTuple):
-    """The Hessian of the loss in some of the weights, for reuse in similar problems."""
+    """The Hessian of the loss with respect to some weights, for reuse in similar problems."""
 
     features: Integers  # ascending
     hessian: Floats  # shape (m, m), without a ridge
     cost: float  # number of sweeps spent on computing it
 
     def scaled(self, weight: float, sizes: Floats | None = None) -> "Curvature":
-        """Return the Hessian if the loss is multiplied by `weight`, and feature j by sizes[j]."""
+        """Return the Hessian for the loss times `weight` and each feature j times sizes[j]."""
         hessian = weight * self.hessian
         if sizes is not None:
             own = sizes[self.features]

@@ -3,10 +3,10 @@
 The set of u with Gu ≥ 0 is a cone. Each step minimizes the objective on a face of the cone: some
 constraints are equations (*active*), the others are ignored. This is an unconstrained problem, for
 any solver. An ignored constraint is wrong if it is violated; an active one is wrong if its
-multiplier is negative. All wrong constraints change at once as long as their number falls, with a
-few exceptions. After that only the last one changes in each step. This terminates because F is
-strictly convex (Murty, 1974; Habetler and Kostreva, 1978, for functions that are not quadratic;
-Júdice and Pires, 1994, for blocks).
+multiplier is negative. All wrong constraints are switched (between active and ignored) at once, as
+long as their number falls, with a few exceptions. After that only the last wrong one is switched in
+each step. This terminates because F is strictly convex (Murty, 1974; Habetler and Kostreva, 1978,
+for functions that are not quadratic; Júdice and Pires, 1994, for blocks).
 
 Every step also projects the minimum on its face onto the cone. The certificate of the projection is
 a lower bound on the constrained minimum of F.
@@ -73,7 +73,7 @@ def smooth_in_cone(
 
 
 class FaceOptimum(NamedTuple):
-    """The minimum with some constraints as equations, and its projection onto all constraints."""
+    """The minimum with some constraints as equations, and its projection onto the cone."""
 
     free: Point  # may be outside of the cone
     inside: ConePoint  # the nearest point of the cone
@@ -115,10 +115,10 @@ class Pivoting:
     def run(
         self, objective: Objective, tol: float, record: Callable[[FaceOptimum], None]
     ) -> tuple[float, StopReason]:
-        """Minimize `objective` with linear constraints; return the error and why it stopped.
+        """Minimize `objective` on the cone; return an estimate of F − min F, and the stop reason.
 
-        The error is an estimate of F − min F. Sets the attributes w, best and lower. `record` is
-        called with the result for each set of active constraints.
+        Sets the attributes w, best and lower. `record` is called with the result for each set of
+        active constraints.
         """
         self.best, self.lower = None, 0.0
         exchange = _Exchange(self._cone.n_constraints)
@@ -146,7 +146,8 @@ class Pivoting:
             elif idle > PATIENCE:
                 return self.gap, StopReason.PRECISION
             elif is_first:
-                # The constraints active at the projection are a better guess than all violated.
+                # The constraints that are active at the projection are a better guess than all
+                # violated constraints.
                 self._held = step.held_inside
             else:
                 self._held, is_better = exchange.next(self._held, wrong)
@@ -194,7 +195,7 @@ class Pivoting:
 class _Exchange:
     """The rule that chooses which constraints to treat as equations next.
 
-    It first changes all constraints that are wrong, later one at a time.
+    It first switches all wrong constraints at once, later one at a time.
     """
 
     def __init__(self, n_constraints: int) -> None:

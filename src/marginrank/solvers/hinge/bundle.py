@@ -28,8 +28,8 @@ from marginrank.solvers.hinge.lowest_point import lowest_point
 from marginrank.solvers.progress import Progress, start
 from marginrank.solvers.result import Callback, SolverResult
 
-IDLE = 30  # rounds after which an unused plane is dropped
-STUCK = 100  # rounds in which neither bound on F* changes: then the rest of the gap is rounding
+IDLE = 30  # iterations after which an unused plane is dropped
+STUCK = 100  # iterations in which neither bound on F* changes: then the rest of the gap is rounding
 MOVED = 1e-11  # smallest relative change of a bound that counts; the gap may fall this slowly
 SPARE_PLANES = 60  # planes kept in addition to one per feature
 TOUCH = 0.1  # OCAS: share of the way from the best point to w at which a plane is added

@@ -16,8 +16,8 @@ class _Trial(NamedTuple):
 
     size: float
     point: Point
-    slope: float  # derivative of φ
-    loss_slope: float  # derivative of the loss L
+    slope: float  # derivative of F with respect to a
+    loss_slope: float  # derivative of the loss with respect to a
 
     def tangent(self, size: float) -> float:
         return self.point.loss_value + (size - self.size) * self.loss_slope

@@ -23,7 +23,7 @@ from marginrank._utils.types import Floats
 from marginrank.objective.objective import PRECISION
 
 ROUNDING = 4.0 * PRECISION  # rounding error of a sum, relative to its terms
-ROUNDS = 10  # most rounds per plane: rounding could add and drop planes forever
+ROUNDS = 10  # most steps per plane: rounding could add and drop planes forever
 
 
 def lowest_point(slopes: Floats, intercepts: Floats, beta: Floats) -> tuple[Floats, Floats]:

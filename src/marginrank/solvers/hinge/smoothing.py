@@ -79,7 +79,7 @@ class _NewtonWidths(Widths[Point]):
         self.curvature = curvature  # curvature of the last smoothed problem
         self._seed = seed
         self._is_warm = is_warm
-        self._solved_width = np.inf  # no width has a minimum yet from which to extrapolate
+        self._solved_width = np.inf  # last width that was solved, for extrapolation; none yet
         self._stage: Stage[Point] | None = None
 
     def _begin(self) -> None:
@@ -93,7 +93,8 @@ class _NewtonWidths(Widths[Point]):
             self._allowed = FIRST_TOL * self.best.value
 
     def _narrowed(self) -> Stage[Point]:
-        # A band that costs more than tol allows would move a good warm start away from the optimum.
+        # With a larger smoothing error than tol allows, a step would move a good warm start away
+        # from the optimum.
         while True:
             stage = self._measure(self._smoothed().at_point(self.best))
             band = stage.point.loss_value - stage.plane
@@ -179,5 +180,5 @@ class _NewtonWidths(Widths[Point]):
         return Stage(hinge, smooth, found.plane, band, found.rounding)
 
     def _shrink(self, stage: Stage[Point]) -> bool:
-        # Without a band, a smaller width cannot help.
+        # If smoothing does not contribute to the gap, a smaller width cannot help.
         return stage.band > 0.0 and super()._shrink(stage)

@@ -112,7 +112,7 @@ class _StructuredWidths(Widths[P]):
         self._before = self._width, w
 
     def _shrink(self, stage: Stage[P]) -> bool:
-        """Choose the next width; return False to stop, as after FAILURES failed problems."""
+        """Set the next width; return False to stop, as after FAILURES failed problems in a row."""
         unsolved = stage.estimate - stage.band - stage.rounding > self.gap
         is_stuck = self.gap > STUCK * self._gap_before
         self._failures = self._failures + 1 if unsolved or is_stuck else 0
@@ -205,7 +205,8 @@ class _SparseWidths(_StructuredWidths[L1Point]):
 
     def _solve(self) -> Stage[L1Point]:
         stage = super()._solve()
-        return stage._replace(estimate=max(stage.estimate, self.gap))  # sparse fits are certified
+        # Sparse fits stop on a proven bound only.
+        return stage._replace(estimate=max(stage.estimate, self.gap))
 
     def _minimize(self, objective: Objective, tol: float) -> SmoothOptimum[L1Point]:
         solver = ProximalNewton(objective, max_iter=SPARSE_ITERATIONS, seed=self._seed)

@@ -50,13 +50,13 @@ P = TypeVar("P", bound=Point | DerivedPoint)
 class Stage(NamedTuple, Generic[P]):
     """The minimum of the objective for one smoothing width of the hinge loss, and error bounds."""
 
-    point: P  # the hinge objective there
-    smooth: P  # the smoothed objective there
+    point: P  # the hinge objective at this minimum
+    smooth: P  # the smoothed objective at this minimum
     plane: float  # P(w)
     band: float  # the part of the gap that smoothing causes
     rounding: float  # rounding error of the lower bound
-    estimate: float = np.inf
-    n_inner: int = 0
+    estimate: float = np.inf  # estimate of F − F* for the hinge objective F
+    n_inner: int = 0  # inner iterations
 
 
 class LowerBound(NamedTuple):
@@ -81,7 +81,7 @@ class Widths(ABC, Generic[P]):
         self._objective = objective
         self._tol = tol
         self._width = FIRST_WIDTH
-        self._allowed = 0.0  # the gradient's part of the gap
+        self._allowed = 0.0  # limit on the gradient's part of the gap for the next width
 
     @property
     def gap(self) -> float:
@@ -163,7 +163,7 @@ class Widths(ABC, Generic[P]):
             self.best = offered
 
     def _shrink(self, stage: Stage[P]) -> bool:
-        """Choose the next smoothing width; return False if rounding would then be most of the gap.
+        """Set the next smoothing width; return False if rounding would then be most of the gap.
 
         The error of the smoothing should fall below tol · F. It is about quadratic in the width,
         and the rounding error of the lower bound is about inverse to the width.

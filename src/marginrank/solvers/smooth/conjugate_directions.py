@@ -18,13 +18,13 @@ from marginrank.solvers.smooth.preconditioner import Preconditioner
 class Accuracy(NamedTuple):
     """The stopping rule of conjugate gradients for a Newton direction.
 
-    It limits how much less the quadratic model of the objective decreases along the direction than
-    along the exact Newton direction.
+    Along the direction, the quadratic model of the objective decreases by an amount D. Along the
+    exact Newton direction, it may decrease further, by at most max(share · D, least).
     """
 
-    share: float  # share of the decrease along the direction
-    least: float  # smaller amounts do not matter
-    is_proven: bool  # whether the missed decrease must be bounded, not just estimated
+    share: float
+    least: float
+    is_proven: bool  # whether the further decrease must be bounded, not just estimated
 
 
 class PathDirection(NamedTuple):
@@ -70,7 +70,7 @@ def solve_together(
 
 
 class _ConjugateGradients:
-    """Conjugate gradients for one problem; the Hessian is multiplied by `search` next."""
+    """State of conjugate gradients for one problem; the Hessian is multiplied by `search` next."""
 
     def __init__(self, point: Point, preconditioner: Preconditioner, accuracy: Accuracy) -> None:
         self.point = point

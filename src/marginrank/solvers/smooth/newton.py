@@ -177,7 +177,7 @@ class NewtonIteration:
         self._seed = seed
         self._progress = progress
         self._may_ease = may_ease
-        self._is_hard = False  # conjugate gradients took many steps: a costlier P pays off
+        self._is_hard = False  # conjugate gradients took many steps: a costlier preconditioner pays
         self._by_parts = False  # the Hessian of the whole sample has failed a check
         self._preconditioner: Preconditioner | None = None
         # The preconditioner was made at the current point, and no single document can spoil it.

@@ -49,7 +49,7 @@ POOR = 0.5  # a step that leaves more than this share of its decrement is poor
 PATIENCE = 2  # poor steps for one ridge before `newton` solves the problem
 MAX_ROUNDS = 12  # rounds for one ridge before `newton` solves the problem
 KEPT = (0.5, 2.0)  # actual / predicted gain of a step whose prediction can be trusted
-AT_ONCE = 0.1  # share of tol: a smaller estimate before any step accepts the neighbor's solution
+AT_ONCE = 0.1  # the solution for the last ridge is kept if its estimate is below this share of tol
 STEP_TOL = 0.01  # share of the decrement that a direction may miss
 PROOF_TOL = 0.25  # share of the allowed gain that a proof may leave open
 MAX_CHECK = 40  # products with parts of a sample that confirm an estimate
@@ -136,7 +136,7 @@ def _round(walkers: Sequence["_Walker"], hessian: SharedHessian) -> Iterator[Pat
 
 
 def _start(objective: Objective, max_iter: int, seed: int) -> Floats:
-    # Return zeros if there are too few data for samples.
+    # Return the minimum on growing samples; zeros if there are too few documents for samples.
     w = np.zeros(objective.n_features)
     iteration = NewtonIteration(max_iter, seed + 1, Progress(objective, None))
     for sample in growing_samples(objective, seed):
@@ -215,7 +215,7 @@ class _Walker:
         return is_undecided
 
     def _count_poor(self, is_poor: bool) -> None:
-        # A poor step shows that the Hessian is out of date. Sets: the number of poor rounds.
+        # Count poor rounds. A poor step shows that the shared Hessian is out of date.
         if is_poor:
             self._n_poor += 1
             self._hessian.expire()

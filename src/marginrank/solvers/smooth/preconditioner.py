@@ -29,7 +29,7 @@ MOST_DOCUMENTS_IF_HARD = 4096  # MOST_DOCUMENTS if conjugate gradients are slow
 FEW_DOCUMENTS = 1024  # MOST_DOCUMENTS if a few leading features vary most
 SMALL_SAMPLE = 4096  # documents
 SAMPLE_PER_FEATURE = 48  # sampled documents per feature that make a good preconditioner
-CURVED_PER_FEATURE = 12  # how many of them must be in pairs with a loss
+CURVED_PER_FEATURE = 12  # how many of them must be in pairs with a positive loss
 N_PARTS = 2  # number of parts of a sample
 JITTERS = (1e-14, 1e-11, 1e-8)  # ridges to try if the factorization of a unit diagonal fails
 ROUGH_JITTERS = (1e-8, 1e-7, 1e-6, 1e-5)  # JITTERS in single precision
@@ -44,7 +44,7 @@ class Preconditioner(ABC):
     exact = False  # P is the Hessian
     faithful = False  # P is close to the Hessian, so conjugate gradients take a few steps
     lowest = 0.0  # lower bound on the eigenvalues of P⁻¹∇²F, if P is not faithful
-    inexact = False  # only the last step needs a bound, because steps are cheap to repeat
+    inexact = False  # Newton steps that gain more than tol may be less accurate than with others
     cost = 0.0  # sweeps spent on building it
     curvature: Curvature | None = None  # the Hessian, for similar problems
 
@@ -281,7 +281,7 @@ def precondition(
 
 
 def stand_ins(objective: Objective, seed: int, n_parts: int = N_PARTS) -> list[Objective]:
-    """Return objectives on disjoint parts of a sample; [] if that would be most of the data."""
+    """Return objectives on disjoint parts of a sample; [] if the sample would be most of X."""
     n = objective.n_features
     size = max(SMALL_SAMPLE, SAMPLE_PER_FEATURE * n)
     if n > HESSIAN_FEATURES or 3 * size >= objective.n_active_documents:
@@ -322,7 +322,7 @@ def tells_shape(point: Point, per_feature: float = CURVED_PER_FEATURE) -> bool:
 
 
 def is_mostly_curved(point: Point) -> bool:
-    """Return True if nearly all samples have enough documents in pairs of positive loss."""
+    """Return True if the share of documents in pairs of positive loss is large enough to sample."""
     share = CURVED_PER_FEATURE / SAMPLE_PER_FEATURE
     return _largest_rank(point) >= share * point.objective.n_active_documents
 

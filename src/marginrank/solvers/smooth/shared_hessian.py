@@ -56,7 +56,7 @@ class SharedHessian:
         self._cost = share * (1.0 + n / 8)  # in sweeps: products for one problem
         self._cost_of_product = 1.0 + OTHERS * (groups[0].shares.size - 1)
         self._n_features = n
-        # With few features it costs less than finding out that it is needed.
+        # With few features, a Hessian costs less than finding out that it is needed.
         self._n_products = np.inf if n <= FEW_FEATURES else 0.0  # weighted by cost
         self._made_at: Floats | None = None
         self._source = _Sample(sample) if sample else _Groups(groups)

@@ -64,7 +64,7 @@ class Line(NamedTuple):
 class FrankWolfeStep(NamedTuple):
     """A search direction of the Frank-Wolfe method, with its largest step size `longest`.
 
-    `drops` is the index of the weight that the largest step makes zero.
+    `drops` is the index of the weight that the largest step makes zero, or CENTER.
     """
 
     line: Line

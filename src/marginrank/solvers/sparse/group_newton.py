@@ -1,11 +1,11 @@
 """Newton's method with a group lasso penalty γ Σ_k ‖u_k‖, which sets groups of weights to zero.
 
 u_k are the weights of group k. Away from zero the norm of a group is smooth: curved across its
-direction, not along it. So non-zero groups take a Newton step together. Its conjugate gradients are
-preconditioned as for a ridge, which is curved in all directions, less the excess curvature along
-each group. A group whose step passes through zero becomes zero if that lowers the objective. A zero
-group leaves zero along −∇_k L, the negative gradient of the loss L in its weights, if the norm of
-that is larger than γ.
+direction, not along it. So non-zero groups take a Newton step together. Its conjugate gradients use
+the preconditioner for a ridge, which is curved in all directions, corrected for the excess
+curvature along each group. A group whose step passes through zero becomes zero if that lowers the
+objective. A zero group leaves zero along −∇_k L, the negative gradient of the loss L in its
+weights, if ‖∇_k L‖ is larger than γ.
 """
 
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ from marginrank.solvers.smooth.newton import (
 )
 from marginrank.solvers.smooth.preconditioner import Preconditioner, precondition
 
-FACES = 5  # rounds per step in which groups may become zero
+FACES = 5  # most directions per step, each with more groups fixed at zero
 TINY = 1e-2  # a group may become zero if a step shrinks its length by this factor
 ROUND_UP = 1.0 + 1e-12  # keeps a small matrix positive definite
 ENOUGH = 0.1  # share of the predicted decrease that a step must gain if groups become zero
@@ -124,7 +124,7 @@ def _outside(point: GroupPoint) -> float:
 
 
 def _enter(point: GroupPoint) -> GroupPoint:
-    # Groups leave zero along their pull, if it exceeds γ.
+    # Zero groups with ‖∇_k L‖ > γ move along the part of −∇_k L that exceeds γ.
     groups = point.groups
     direction = -point.gradient * groups.spread(point.is_zero.astype(np.float64))
     if not direction.any():
@@ -134,7 +134,7 @@ def _enter(point: GroupPoint) -> GroupPoint:
 
 
 def _step(point: GroupPoint, seed: int, tol: float) -> tuple[GroupPoint, Direction]:
-    # The point after a Newton step, and the step's prediction.
+    # Return the point after a Newton step, and the step with the decrease that it predicts.
     groups, nothing = point.groups, np.zeros_like(point.is_zero)
     first = direction = _newton_direction(point, nothing, seed, tol)
     leaving: Booleans = nothing
@@ -168,7 +168,7 @@ def _without(point: GroupPoint, w: Floats, leaving: Booleans) -> GroupPoint:
 
 
 def _newton_direction(point: GroupPoint, leaving: Booleans, seed: int, tol: float) -> Direction:
-    # The Newton system of the non-zero groups, while the `leaving` ones move to zero.
+    # Solve the Newton system of the non-zero groups; the `leaving` groups move to zero.
     groups = point.groups
     stays = groups.spread((~leaving).astype(np.float64))
     to_zero = -point.w * (1.0 - stays)
@@ -229,7 +229,7 @@ class _Bent(NamedTuple):
 
 
 class _Less(Preconditioner):
-    """Preconditioner for :class:`_Bent`: one for H, corrected for Σ_k c_k e_k e_kᵀ."""
+    """Preconditioner for :class:`_Bent`: a preconditioner for H, corrected for Σ_k c_k e_k e_kᵀ."""
 
     faithful = True
 

@@ -218,8 +218,8 @@ class ModelIteration:
                 if model_tol <= LEAST_MODEL_TOL:
                     return self._outcome(point, tol, StopReason.PRECISION)
                 model_tol *= MODEL_TOL  # one feature of a large scale may have hidden the others
-            # The first step with an old model answers a new regularizer: so it says nothing about
-            # the quality of the model.
+            # The first step with an old model is due to a new regularizer, so its gain says nothing
+            # about the quality of the model.
             counts = fresh or k > 0
             if step is None or (counts and self._is_slow(step, point, expected, tol)):
                 self._model = None
@@ -246,7 +246,7 @@ class ModelIteration:
         return ProximalOutcome(point, StopReason.CERTIFIED if point.is_solved(tol) else otherwise)
 
     def _expected_gap(self, point: L1Point, estimate: float) -> float:
-        # Guess the closer gap from the estimated distance to the optimum.
+        # Guess the gap that `tighten` would give from the estimated distance to the optimum.
         useful = self._tightens and has_parabolas(point.composite)
         return self._looseness * max(estimate, 0.0) if useful else np.inf
 
@@ -258,8 +258,8 @@ class ModelIteration:
         return point.is_solved(tol)
 
     def _is_slow(self, step: L1Point, before: L1Point, expected: float, tol: float) -> bool:
-        # Whether a new model would save more sweeps than it costs. The scaled gap shows the pace;
-        # the closer gap falls twice as fast, and may end the run.
+        # Whether a new model would save more sweeps than it costs. The fall of `scaled_gap` shows
+        # the pace; the gap by `tighten` falls twice as fast, and may end the run.
         if step.is_solved(tol):
             return False
         enough = tol * max(step.value, np.finfo(float).tiny)
@@ -306,8 +306,8 @@ def _complete_model(point: L1Point) -> QuadraticModel:
 
 
 def _added_curvature(point: L1Point) -> Floats:
-    # A part of the curvature of the squared hinge at zero, which is smaller near the optimum, where
-    # it would slow down the last steps.
+    # A share of the curvature of the squared hinge at w = 0. The share is smaller near the optimum,
+    # where added curvature would slow down the last steps.
     zero = point.objective.with_loss(LOSSES["squared_hinge"]).at_zero()
     violation = point.composite.regularizer.violation(point.w, point.base.gradient)
     far = np.sqrt(violation / max(float(np.max(np.abs(zero.gradient))), violation, TINY))
@@ -362,7 +362,7 @@ class WorkingSets:
                 return self._run_on_faces(point, tol, screen, progress)
             loss = point.base.through(features)
             part = Composite(loss.objective, point.composite.regularizer).wrap(loss)
-            # A closer certificate on some features says little about all of them.
+            # A tighter bound on some features says little about the bound on all features.
             iteration = ModelIteration(self._max_iter, self._seed, tightens=False)
             solved = iteration.run(part, max(0.3 * tol, 0.1 * point.gap / point.value), None)
             w = np.zeros_like(point.w)

@@ -22,7 +22,7 @@ from marginrank.objective.losses import LOSSES
 from marginrank.objective.objective import Objective
 
 FEW_ENTRIES = 32  # per row: then Σ c K_j² takes at most four sweeps
-WORTHWHILE = 0.25  # share of the features whose columns are worth the memory of a copy
+WORTHWHILE = 0.25  # columns are copied if at most this share of the features is left
 
 
 def squared_differences(objective: Objective) -> Floats:
@@ -63,10 +63,10 @@ class Screen:
         self._features = np.arange(whole.objective.n_features)
 
     def narrow(self, point: L1Point, squares: Floats) -> L1Point:
-        """Restrict `point` to features not proven to have weight zero; unchanged if most are left.
+        """Return `point` restricted to features that are not proven to have weight zero.
 
-        The columns of these features are copied. `squares` are the :func:`squared_differences` of
-        all features of the whole problem.
+        Return it unchanged if most features are left, because their columns are copied. `squares`
+        are the :func:`squared_differences` of all features of the whole problem.
         """
         kept = survivors(point, squares[self._features])
         if kept.size > WORTHWHILE * point.w.size:

@@ -39,7 +39,7 @@ SMALLEST_WINDOW, LARGEST_WINDOW = 1024, 16384  # limits on the documents of a wi
 GROWTH = 1.5  # factor on the documents between inversions in a window: O(log) inversions in all
 MEMORY = 0.25  # weight of the older Hessians in a new window: rare outliers are not forgotten
 LONG_QUERY = 512  # documents; longer queries are cut, or a pass would have too few steps
-RUN_DOCUMENTS = 1 << 16  # between checks for KeyboardInterrupt
+RUN_DOCUMENTS = 1 << 16  # documents between checks for KeyboardInterrupt
 DRAWN_PAIRS = 1 << 18  # pairs drawn at a time, which bounds memory
 # The gain that P predicts times this is an upper bound on the distance to the optimum in most
 # cases; a diagonal predicts less well.
