@@ -163,7 +163,7 @@ def _step(point: GroupPoint, seed: int, tol: float) -> tuple[GroupPoint, Directi
 
 
 def _without(point: GroupPoint, w: Floats, leaving: Booleans) -> GroupPoint:
-    # Takes one sweep.
+    # Set the weights of some groups to zero; reads X once.
     return point.at(w * point.groups.spread((~leaving).astype(np.float64)))
 
 
