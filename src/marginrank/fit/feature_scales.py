@@ -25,7 +25,7 @@ class FeatureScale(ABC):
 
     @abstractmethod
     def add(self, data: RankingData) -> None:
-        """Update the scale with documents of whole queries; columns that X lacks count as zero."""
+        """Update the scale with documents of whole queries; columns missing in X count as zero."""
 
     @abstractmethod
     def merge(self, other: Any) -> None:

@@ -110,11 +110,11 @@ class JudgedSignals(NamedTuple):
         return [str(query) for query in self.data.query_ids]
 
     def gains(self, metric: str) -> tuple[Floats, Floats]:
-        """Return a metric in terms of gains of documents and discounts of ranks.
+        """Return the gain of each document and the discount of each rank, which define a metric.
 
         The metric is the sum of gain × discount(rank) over the documents of a query. Gains are in
         document order, and already divided by the ideal value of the query if the metric is
-        normalized.
+        normalized. Discounts begin with rank 0.
         """
         function, k = rank_metric_of(metric)
         longest = max(map(len, self.labels), default=0)
@@ -169,7 +169,7 @@ class FusionProblem:
         self._judged, self._parameters, self._normalizer = judged, parameters, normalizer
         constant, depth = parameters.rrf_constant, parameters.depth
         columns = signal_scores(judged.data, judged.signals, normalizer, constant, depth)
-        # Divide by standard deviations, because the lattice assumes signals of equal scale.
+        # Divide raw scores by their root mean square: the lattice of weights assumes equal scales.
         raw = np.sqrt(np.mean(columns**2, axis=0))
         self._scale = np.where((normalizer == "none") & (raw > 0.0), raw, 1.0)
         columns = columns / self._scale
@@ -260,7 +260,7 @@ class FusionProblem:
         return np.hstack([weights, np.zeros((len(weights), more))])
 
     def _convex_start(self, used: Booleans) -> Floats:
-        """Return start weights from a sparse RankSVM on the columns; no rows without pairs."""
+        """Return the weights of a sparse RankSVM on the columns, one row; no row without pairs."""
         queries = self._judged.data.queries
         y = queries.grouped(self._judged.data.y)
         kept = np.repeat(used, queries.sizes)

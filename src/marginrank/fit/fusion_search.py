@@ -94,7 +94,7 @@ class WeightSearch:
         return w if np.sum(query_weight > 0.0) < MANY_QUERIES else self._raised(w, query_weight)
 
     def _raised(self, w: Floats, query_weight: Floats) -> Floats:
-        """Move w toward the best start until its metric is at least that of the start."""
+        """Return w, moved toward the best start until its metric is at least as high."""
         totals = query_weight @ self.values
         best: Floats = self._starts[int(np.argmax(totals))]
         target = float(totals.max()) - ROUNDING

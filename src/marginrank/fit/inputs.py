@@ -42,8 +42,8 @@ SHARE_OF_FREE = 0.8  # share of the free memory that a fit may use without memor
 # A GPU takes about a millisecond to launch the operations of a product. The native kernels read
 # about this many bytes of X in that time.
 SMALL_BYTES = 16 << 20
-SCRATCH_BYTES = 256  # bytes per document of a query, in each thread
-VECTORS = 24  # number of vectors with n_features entries
+SCRATCH_BYTES = 256  # estimated bytes per document of a query, in each thread
+VECTORS = 24  # estimated number of vectors with n_features entries
 BLOCKS = 64  # number of blocks of documents, each with n_features partial sums
 HESSIANS = 4  # number of n × n matrices: a Hessian and its factors
 SAMPLED = 64  # documents per dense feature from which a sample may have a single-precision Hessian
@@ -354,7 +354,7 @@ def clicks_of(data: RankingData) -> Booleans | None:
 
 
 def check_one_click(data: RankingData, propensity: Floats | None, where: str) -> None:
-    """Raise ValueError for propensities with several clicks per query, unless X is in memory."""
+    """Raise ValueError if propensities are given and a query has several clicks."""
     if propensity is not None and clicks_of(data) is not None:
         raise ValueError(
             f"propensity with several clicks in a query is not supported {where}; fit in memory, "

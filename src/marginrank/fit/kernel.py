@@ -32,7 +32,7 @@ from marginrank.models.parameters import no_scale, recorded_parameters
 from marginrank.solvers.result import Callback
 
 EXACT_DOCUMENTS = 3000  # computing this many eigenvectors takes seconds; the time grows cubically
-DEFAULT_LANDMARKS = 1000  # dimensions up to which "newton" uses the Hessian of the mapped data
+DEFAULT_LANDMARKS = 1000  # "newton" uses the Hessian of the mapped data up to this many dimensions
 ASYMMETRY = 1e-5  # relative asymmetry that float32 rounding can cause
 NEGATIVE = 1e-6  # relative size above which a negative eigenvalue is not a rounding error
 
@@ -88,7 +88,7 @@ def fit_kernel(
 def choose_landmarks(
     kernel: Kernel, X: Any, n_components: int | None, seed: int, scale: Floats | None = None
 ) -> Landmarks:
-    """Choose the training documents (landmarks) with which a kernel model compares documents.
+    """Return the training documents (landmarks) with which a kernel model compares documents.
 
     They are all documents if these are few, else a random sample of `n_components` documents. None
     means a default number.
@@ -134,7 +134,7 @@ class KernelMap:
 
     @classmethod
     def of(cls, landmarks: Landmarks, X: Any) -> "KernelMap":
-        """Compute the kernel PCA map ψ from landmarks, training documents that are rows of X."""
+        """Return the kernel PCA map ψ for landmarks, which are training documents (rows of X)."""
         with serial_blas():
             values, vectors = _positive_part(landmarks.values(X[landmarks.rows]))
         return cls(landmarks, vectors, np.sqrt(values))

@@ -304,7 +304,7 @@ def _count_support(objective: Objective, scores: Scores) -> int | None:
 def _evaluated_on_host(
     objective: Objective, parameters: SolverParameters, result: SolverResult
 ) -> SolverResult:
-    """Recompute objective and gap of a result with the native kernels."""
+    """Return `result` with objective and gap from the C++ kernels if X is on another device."""
     matrix = objective.matrix.on_host()
     if matrix is None:
         return result

@@ -70,7 +70,7 @@ class LinearRankMetric:
     differences: Floats  # per pair: features of the document minus features of the other document
     is_first: Booleans  # whether the document ranks above the other document if they tie
     starts: Integers  # first pair of each document
-    document: Integers  # document number of each pair
+    document: Integers  # index of the document of each pair, among the stored documents
     rank: Integers  # 1 + number of documents that always rank above the document
     gain: Floats
     query: Integers

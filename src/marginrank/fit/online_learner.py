@@ -161,7 +161,7 @@ def contents(
     pairs: PairList | None = None,
     propensity: Floats | None = None,
 ) -> Contents:
-    """Count documents, features and pairs of the data, and compute the scale of the features.
+    """Return the counts of documents, queries and pairs in the data, and the feature scale.
 
     Raise ValueError if no pair has a positive weight, or if C is too large or too small.
     """

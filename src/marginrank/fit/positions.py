@@ -100,7 +100,7 @@ class PositionTerm:
         return np.concatenate([w0, np.zeros(self.codes.width)])
 
     def separate(self, w: Floats, report: FitReport) -> tuple[Floats, FitReport]:
-        """Split fitted weights into those w of the features and a report with position effects."""
+        """Return the weights of the features, and the report with the position effects added."""
         if self.codes is None:
             return w, report
         return w[: self.n_features], replace(report, **self.effects(w))

@@ -1,10 +1,11 @@
 """Fits with an NDCG@k objective: a sequence of convex problems with updated pair weights.
 
-The weight of a pair in NDCG@k depends on the ranks of its documents. The first problem takes the
-ranks of an ideal ranking (``pair_cost="ndcg"``). Each further problem weights pairs by the mean DCG
-discounts that its documents had in the rankings of all earlier problems, and starts from the last
-weights. The mean damps oscillation between rankings. All problems have the same total pair weight,
-so C means the same in each.
+A *round* solves one problem and ranks the documents by its weights. The weight of a pair in NDCG@k
+depends on the ranks of its documents. The first problem takes the ranks of an ideal ranking
+(``pair_cost="ndcg"``). Each further problem weights pairs by the mean DCG discounts that its
+documents had in the rankings of all earlier problems, and starts from the last weights. The mean
+damps oscillation between rankings. All problems have the same total pair weight, so C means the
+same in each.
 """
 
 from collections.abc import Callable
@@ -25,7 +26,7 @@ from marginrank.solvers.result import Callback
 
 Solution = tuple[Floats, FitReport]  # (weights of the unscaled features, report)
 
-MOST_ROUNDS = 10  # most problems; PATIENCE ends most fits earlier
+MOST_ROUNDS = 10  # PATIENCE ends most fits earlier
 PATIENCE = 3  # stop after this many problems in a row without a better ranking
 CUT_SHORT = (StopReason.INTERRUPTED, StopReason.FAILED)
 

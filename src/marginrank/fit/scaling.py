@@ -124,7 +124,7 @@ class ScaleSearch:
 
 
 def _positive(scale: Floats) -> Floats:
-    """Replace zeros by one; raise ValueError if dividing by the scale would under- or overflow."""
+    """Return `scale` with 1 instead of 0; raise ValueError if dividing by it may overflow."""
     values = np.where(scale == 0, 1.0, scale)
     odd = np.flatnonzero(~((values >= LEAST_SCALE) & (values <= MOST_SCALE)))
     if odd.size:

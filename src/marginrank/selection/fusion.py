@@ -151,7 +151,7 @@ def _held_out(
 def _alternatives(
     judged: JudgedSignals, parameters: FusionParameters, problem: FusionProblem, folds: Integers
 ) -> dict[str, Floats]:
-    """Return the metric of each query for the baselines: RRF, equal weights, single signals."""
+    """Return the metric of each query by baseline: RRF, equal weights, grid, single signals."""
     constant, depth = parameters.rrf_constant, parameters.depth
     by_rank = signal_scores(judged.data, judged.signals, "rrf", constant, depth)
     values = {

@@ -28,7 +28,7 @@ class PathLearner(ABC):
     search_tol: float  # smallest `tol` of candidates: closer fits hardly change their scores
     n_points: int  # length of the default grid
     # Factors by which a default grid may be extended below and above while its best value is at an
-    # end; then one parameter is searched at a time. None if all values of all grids are tried.
+    # end. With such factors, one parameter is searched at a time; with None, all combinations are.
     room: tuple[float, float] | None = None
 
     @abstractmethod

@@ -41,10 +41,10 @@ LITTLE = 0.005  # smallest relative gain that is worth collecting queries
 class Gain(NamedTuple):
     """Change of the validation score when the number of training queries was last doubled."""
 
-    before: int
-    after: int
-    mean: float
-    error: float
+    before: int  # number of training queries before
+    after: int  # and after
+    mean: float  # mean change of the score
+    error: float  # standard error of the mean
 
 
 @dataclass(frozen=True, eq=False, repr=False)

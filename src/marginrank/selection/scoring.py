@@ -79,7 +79,7 @@ class SplitScorer:
         return (test.qid[np.sort(first)], *(np.asarray(one, dtype=np.float64) for one in values))
 
     def compare(self, a: Sequence[Any], b: Sequence[Any]) -> Comparison | None:
-        """Compare two candidates query by query, given one model per fold for each.
+        """Return a comparison of two candidates by query, given one model per fold for each.
 
         Return None if the metric is defined for fewer than two queries.
         """

@@ -20,7 +20,7 @@ FINEST = 0.25  # smallest distance of neighbors in octaves: closer values make n
 
 
 class PathGrid(NamedTuple):
-    """One combination of parameters to try, with all values to try of one more, such as C."""
+    """One combination of parameter values to try, and the values to try of the grid's parameter."""
 
     combination: int
     parameters: Any
@@ -29,7 +29,10 @@ class PathGrid(NamedTuple):
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """Settings of parameters to try: all combinations of `axes`, each with values of C or such."""
+    """Parameter settings to try: combinations of `axes`, each with a grid of one more parameter.
+
+    The learner determines the parameter of the grid, such as C.
+    """
 
     base: Any  # values of the parameters not searched; `tol` is for the final fit only
     axes: Mapping[str, Sequence[Any]]  # values to try, by name
@@ -114,7 +117,7 @@ def check_grid(name: str, values: ArrayLike) -> Floats:
 def beyond(
     values: Floats, value: float, ends: tuple[float, float], room: tuple[float, float]
 ) -> float | None:
-    """Return the next grid value beyond the best `value`, or None if that is not at an end.
+    """Return the next grid value beyond the best `value`, or None if the best is not at an end.
 
     Also return None if the next value would be below ends[0] · room[0] or above ends[1] · room[1],
     where `ends` are the ends of the grid before it was extended.
@@ -130,14 +133,14 @@ def beyond(
 
 
 def without_noise(value: float) -> float:
-    """Round a grid value to 12 digits, because extending a grid accumulates rounding errors."""
+    """Return a value rounded to 12 digits, because extending a grid accumulates rounding errors."""
     return float(f"{value:.12g}")
 
 
 def midpoints(values: Floats, value: float) -> Floats:
     """Return the geometric means of a grid value and its neighbors, to refine the grid.
 
-    A neighbor that is already close has no mean.
+    The mean with a neighbor is left out if the neighbor is already close.
     """
     octaves = np.log2(values)
     k = int(np.searchsorted(values, value))

@@ -113,7 +113,7 @@ class SparseLearner(PathLearner):
         for value, result in zip(values, results, strict=True):
             if result.stop is StopReason.INTERRUPTED:
                 raise KeyboardInterrupt
-            # The solver minimized the objective divided by C, so that values of C share iterates.
+            # The solver minimized the objective divided by C: then only the penalty depends on C.
             yield result if self.parameter == "radius" else result.times(float(value))
 
     def _objective(
