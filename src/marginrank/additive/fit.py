@@ -97,6 +97,7 @@ def fit_additive(
     *,
     pairs: PairList | None = None,
     propensity: Floats | None = None,
+    monotonic_position: bool = False,
     seed: int = 0,
     callback: Callback | None = None,
 ) -> AdditiveModel:
@@ -106,7 +107,7 @@ def fit_additive(
     other arguments are as in :func:`~marginrank.fit.linear.fit_linear`.
     """
     check_ndcg_inputs(parameters.objective, pairs=pairs, position=data.position)
-    problem = prepare(data, parameters)
+    problem = prepare(data, parameters, monotonic_position)
     problem = problem.with_interactions(
         data, parameters, pairs=pairs, propensity=propensity, seed=seed
     )
@@ -297,13 +298,17 @@ class Layout(NamedTuple):
         return self.shapes.sizes(smoothness, values_of(self.scale))
 
 
-def prepare(data: RankingData, parameters: AdditiveParameters) -> AdditiveProblem:
+def prepare(
+    data: RankingData, parameters: AdditiveParameters, monotonic_position: bool = False
+) -> AdditiveProblem:
     """Return the problem of an additive fit, with knots, encoded values and basis functions."""
-    layout = lay_out(data, parameters)
+    layout = lay_out(data, parameters, monotonic_position)
     return layout.problem(parameters.smoothness_for(data.n_features))
 
 
-def lay_out(data: RankingData, parameters: AdditiveParameters) -> Layout:
+def lay_out(
+    data: RankingData, parameters: AdditiveParameters, monotonic_position: bool = False
+) -> Layout:
     """Return the knots, encoded feature values and unscaled basis functions of an additive fit."""
     names, n_features = data.feature_names, data.n_features
     categorical = chosen_columns(
@@ -312,7 +317,14 @@ def lay_out(data: RankingData, parameters: AdditiveParameters) -> Layout:
     signs = signs_of(parameters.monotonic_cst, names, n_features, categorical)
     knots = choose_knots(data.X, parameters.max_bins, categorical)
     codes = encode(knots, data.X, effective_threads(parameters.n_jobs))
-    scale, positions = _scale_of(data, knots, parameters), PositionTerm.of(data)
+    scale = _scale_of(data, knots, parameters)
+    positions = PositionTerm.of(data, monotonic_position)
+    if monotonic_position:
+        if data.context is not None:
+            raise ValueError(
+                "AdditiveRankSVM does not support context with monotonic_position; drop either."
+            )
+        signs = {**signs, positions.n_features: -1}
     if positions.codes is not None:
         knots, codes = with_category(knots, codes, positions.codes.codes, "position")
     hats, shapes = HatMatrix.of(codes, knots.starts), CurveShapes.of(knots, codes)

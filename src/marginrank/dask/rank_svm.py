@@ -25,6 +25,7 @@ INSTEAD = {
     "group": "rows of partitions have no order; pass qid",
     "position": "it requires X in memory; use RankSVM",
     "context": "it requires position; use RankSVM",
+    "monotonic_position": "it requires position; use RankSVM",
     "pairs": "rows of partitions have no numbers; use RankSVM",
     "pair_weight": "it requires pairs; use RankSVM",
     "pair_margin": "it requires pairs; use RankSVM",
@@ -224,6 +225,7 @@ feature_names_in_
         propensity: Any = None,
         position: Any = None,
         context: Any = None,
+        monotonic_position: bool = False,
         pairs: Any = None,
         pair_weight: Any = None,
         pair_margin: Any = None,
@@ -248,8 +250,8 @@ feature_names_in_
             Weights of the queries, repeated for each document.
         propensity : str, or Dask series or array, optional
             Probability that a document was examined.
-        group, position, context, pairs, pair_weight, pair_margin, memory_limit, eval_set, \
-eval_group
+        group, position, context, monotonic_position, pairs, pair_weight, pair_margin, \
+memory_limit, eval_set, eval_group
             Not supported: they need data in one process.
         client : distributed.Client, optional
             The cluster; by default the current client of this process.
@@ -266,6 +268,7 @@ eval_group
             group=group,
             position=position,
             context=context,
+            monotonic_position=monotonic_position or None,
             pairs=pairs,
             pair_weight=pair_weight,
             pair_margin=pair_margin,

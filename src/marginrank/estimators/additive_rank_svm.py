@@ -198,6 +198,7 @@ n_features_in_, feature_names_in_
         propensity: ArrayLike | None = None,
         position: ArrayLike | None = None,
         context: ArrayLike | None = None,
+        monotonic_position: bool = False,
         pairs: Any = None,
         pair_weight: ArrayLike | None = None,
         pair_margin: ArrayLike | None = None,
@@ -208,9 +209,10 @@ n_features_in_, feature_names_in_
         ----------
         X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
             The documents; NaN is allowed in a matrix or data frame.
-        y, qid, group, sample_weight, query_weight, propensity, position, context, pairs, \
-pair_weight, pair_margin
-            As in :meth:`RankSVM.fit`. Knots and scales ignore weights.
+        y, qid, group, sample_weight, query_weight, propensity, position, context, \
+monotonic_position, pairs, pair_weight, pair_margin
+            As in :meth:`RankSVM.fit`, but not `monotonic_position` together with `context`. Knots
+            and scales ignore weights.
 
         Returns
         -------
@@ -226,7 +228,9 @@ pair_weight, pair_margin
         model = fit_additive(
             given.data,
             given.with_categories(parameters),
-            **pair_options(given.data, pairs, pair_weight, pair_margin, propensity),
+            **pair_options(
+                given.data, pairs, pair_weight, pair_margin, propensity, monotonic_position
+            ),
             seed=seed,
             callback=print_iteration if self.verbose else None,
         )

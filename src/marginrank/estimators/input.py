@@ -255,10 +255,11 @@ def pair_options(
     pair_weight: Any = None,
     pair_margin: Any = None,
     propensity: Any = None,
+    monotonic_position: bool = False,
 ) -> dict[str, Any]:
-    """Validate the arguments `pairs`, `pair_weight`, `pair_margin` and `propensity` of fit.
+    """Validate the arguments of fit about pairs, propensities and effects of positions.
 
-    Return them by name, without arguments that are None.
+    Return them by name, without arguments that are None or False.
     """
     for name, value in {"pair_weight": pair_weight, "pair_margin": pair_margin}.items():
         if pairs is None and value is not None:
@@ -268,6 +269,8 @@ def pair_options(
         options["pairs"] = check_pairs(pairs, pair_weight, data.n_documents, pair_margin)
     if propensity is not None:
         options["propensity"] = check_propensity(propensity, data.n_documents)
+    if monotonic_position:
+        options["monotonic_position"] = True
     return options
 
 

@@ -223,6 +223,7 @@ class RankSVM(BatchRanker):
         propensity: ArrayLike | None = None,
         position: ArrayLike | None = None,
         context: ArrayLike | None = None,
+        monotonic_position: bool = False,
         pairs: Any = None,
         pair_weight: ArrayLike | None = None,
         pair_margin: ArrayLike | None = None,
@@ -261,6 +262,8 @@ class RankSVM(BatchRanker):
         context : array-like of shape (n_documents,), optional
             Layout, device or trust level under which a document was shown, an integer or string.
             Each context has its own effects of positions.
+        monotonic_position : bool, default=False
+            Constrain the effects of positions not to increase from one position to the next.
         pairs : array-like of shape (n_pairs, 2), sparse matrix or PairList, optional
             Learn from these pairs of documents of one query, instead of labels: row numbers, the
             preferred one first; or a sparse matrix of shape (n_pairs, n_documents) with a 1 for the
@@ -291,6 +294,7 @@ class RankSVM(BatchRanker):
             position=position,
             context=context,
             propensity=propensity,
+            monotonic_position=monotonic_position,
             pairs=pairs,
             pair_weight=pair_weight,
             pair_margin=pair_margin,

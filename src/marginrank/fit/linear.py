@@ -43,7 +43,7 @@ from marginrank.fit.scaling import (
     with_scale,
     without_effect,
 )
-from marginrank.models.fit_report import FitReport, StopReason
+from marginrank.models.fit_report import FitReport
 from marginrank.models.linear_model import LinearModel
 from marginrank.models.parameters import (
     DeviceDeclaration,
@@ -59,7 +59,7 @@ from marginrank.objective.pair_weights import PairFactors
 from marginrank.objective.protocols import Matrix, Scores
 from marginrank.operators.parts.matrix import OnRead
 from marginrank.solvers import find_solver
-from marginrank.solvers.progress import closeness
+from marginrank.solvers.progress import best_so_far
 from marginrank.solvers.registry import state_bytes
 from marginrank.solvers.result import Callback, SolverResult
 
@@ -151,6 +151,7 @@ def fit_linear(
     *,
     pairs: PairList | None = None,
     propensity: Floats | None = None,
+    monotonic_position: bool = False,
     seed: int = 0,
     w0: Floats | None = None,
     callback: Callback | None = None,
@@ -170,7 +171,8 @@ def fit_linear(
     _check_margin_memory(parameters.margin, memory_limit)
     if memory_limit is not None:
         check_one_click(data, propensity, "with memory_limit")
-    threads, positions = effective_threads(parameters.n_jobs), PositionTerm.of(data)
+    threads = effective_threads(parameters.n_jobs)
+    positions = PositionTerm.of(data, monotonic_position)
     with matrix_for(data, parameters, memory_limit, on_read, tensor) as features:
         matrix = positions.beside(features)
         objective = make_objective(
@@ -184,7 +186,13 @@ def fit_linear(
             data,
             parameters,
             objective,
-            partial(minimize, parameters=parameters, scale=positions.scaled(scale), seed=seed),
+            partial(
+                minimize,
+                parameters=parameters,
+                scale=positions.scaled(scale),
+                seed=seed,
+                solve=positions.solver(parameters.solver, objective.loss),
+            ),
             lambda w: data.matrix.dot(w, None, threads),
             propensity=propensity,
             w0=positions.start(w0),
@@ -271,7 +279,7 @@ def minimize(
             )
             result = _evaluated_on_host(scaled, parameters, result)
         except OSError as reason:
-            so_far = _so_far(objective)
+            so_far = best_so_far(objective)
             if so_far is None:
                 raise
             result = so_far
@@ -315,27 +323,6 @@ def _evaluated_on_host(
     # This gradient does not give the gap, so keep the solver's lower bound on the optimum.
     bound = result.objective - result.gap
     return replace(result, objective=value, gap=max(value - bound, 0.0) + point.sum_rounding)
-
-
-def _so_far(objective: Objective) -> SolverResult | None:
-    """Return a SolverResult of the best iterate so far, after an I/O error; None without one."""
-    w, history = objective.journal.w, objective.journal.history
-    if w is None or not history:
-        return None
-    best = min(history, key=closeness)
-    if best.fraction < 1.0:  # an objective on a sample bounds nothing
-        best = best._replace(objective=np.inf, gap=np.inf, estimate=np.inf)
-    return SolverResult(
-        w=w,
-        scores=Scores(None),
-        accumulated_update=np.abs(w),
-        objective=best.objective,
-        gap=best.gap,
-        estimate=best.estimate,
-        n_iter=sum(line.fraction == 1.0 for line in history),
-        stop=StopReason.FAILED,
-        history=history,
-    )
 
 
 def check_ndcg_inputs(objective: str, **inputs: Any) -> None:

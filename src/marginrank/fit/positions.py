@@ -12,6 +12,7 @@ small, because strongly regularized effects would leave position bias to the fea
 models in benchmarks/clicks.py are hardly better than models that ignore positions.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -20,10 +21,13 @@ import numpy as np
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.positions import POOLED, PositionCodes, position_codes
 from marginrank.data.ranking_data import RankingData
+from marginrank.fit.monotone_positions import exactly_decreasing, monotone_solver
 from marginrank.fit.scaling import Scale
 from marginrank.models.fit_report import FitReport
+from marginrank.objective.losses import Loss
 from marginrank.objective.protocols import Matrix
 from marginrank.operators.native import NativeMatrix, native_matrix
+from marginrank.solvers.result import SolverResult
 
 POSITION_RIDGE = 1e-3  # τ
 
@@ -37,10 +41,14 @@ class PositionTerm:
 
     codes: PositionCodes | None
     n_features: int
+    is_monotone: bool = False  # effects never increase from a position to the next
 
     @classmethod
-    def of(cls, data: RankingData) -> "PositionTerm":
-        return cls(data.position_codes, data.n_features)
+    def of(cls, data: RankingData, monotone: bool = False) -> "PositionTerm":
+        """Return the position columns for some data; with `monotone`, effects never increase."""
+        if monotone and data.position is None:
+            raise ValueError("monotonic_position requires position; pass both or neither.")
+        return cls(data.position_codes, data.n_features, monotone)
 
     @classmethod
     def of_part(cls, data: RankingData) -> "PositionTerm":
@@ -83,6 +91,12 @@ class PositionTerm:
             return scale
         return Scale(np.append(scale.values, 1.0), scale.without_effect)
 
+    def solver(self, name: str, loss: Loss) -> Callable[..., SolverResult] | None:
+        """Return the named solver for monotone effects; None if effects are unconstrained."""
+        if self.codes is None or not self.is_monotone:
+            return None
+        return monotone_solver(name, loss, self.codes, self.n_features)
+
     def at_cells(self, cells: Floats, values: Floats) -> dict[str, Any]:
         """Return the FitReport fields about effects of positions, given the effects `values`.
 
@@ -110,6 +124,8 @@ class PositionTerm:
         if self.codes is None:
             return {}
         effect = self.codes.effects(w[self.n_features :])
+        if self.is_monotone:
+            effect = exactly_decreasing(effect)
         return {"position_effect": effect, "contexts": self.codes.contexts}
 
 

@@ -164,3 +164,24 @@ def _check_finite(objective: Objective) -> None:
             raise ValueError(
                 f"X[:, {objective.feature(j)}] has NaN or infinity; replace or impute them."
             )
+
+
+def best_so_far(objective: Objective) -> SolverResult | None:
+    """Return a SolverResult of the best iterate so far, after an I/O error; None without one."""
+    w, history = objective.journal.w, objective.journal.history
+    if w is None or not history:
+        return None
+    best = min(history, key=closeness)
+    if best.fraction < 1.0:  # an objective on a sample bounds nothing
+        best = best._replace(objective=np.inf, gap=np.inf, estimate=np.inf)
+    return SolverResult(
+        w=w,
+        scores=Scores(None),
+        accumulated_update=np.abs(w),
+        objective=best.objective,
+        gap=best.gap,
+        estimate=best.estimate,
+        n_iter=sum(line.fraction == 1.0 for line in history),
+        stop=StopReason.FAILED,
+        history=history,
+    )
