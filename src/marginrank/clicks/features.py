@@ -44,7 +44,7 @@ class FeatureIndex:
         return self._rows.get((query, document))
 
     def without_features(self, query: str, document: str) -> str:
-        """Return a message that a document has no features; it names one that does, to compare."""
+        """Return the message that a document has no features, with ids of a document that has."""
         known_query, known = map(quoted, next(iter(self._rows)))
         return (
             f"document {quoted(document)} of query {quoted(query)} has no features (there are "
@@ -66,7 +66,7 @@ class SessionCounts:
     sizes: array[int] = field(default_factory=lambda: array("q"))
 
     def has_pairs(self, session: LoggedSession) -> bool:
-        """Count a session; return True if it has both clicked and unclicked documents."""
+        """Add a session to the counts; return True if it has clicked and unclicked documents."""
         n_clicks = session.n_clicks
         if n_clicks == 0:
             self.without_clicks += 1
@@ -87,10 +87,10 @@ class SessionCounts:
 def session_blocks(
     sessions: Iterable[LoggedSession], index: FeatureIndex, bad: BadRows, counts: SessionCounts
 ) -> Iterator[DocumentBlock]:
-    """Join sessions with features; yield blocks of documents with clicks as labels.
+    """Yield the documents of sessions with their features, in blocks, with clicks as labels.
 
     Sessions without clicks, or with a click on every document, are dropped, because they have no
-    pairs to learn from. `counts` is updated.
+    pairs to learn from. All sessions are added to `counts`.
     """
     n_documents = max(min(BLOCK // index.data.n_features, BLOCK_DOCUMENTS), 1)
     waiting: list[LoggedSession] = []
@@ -108,7 +108,7 @@ def session_blocks(
 
 
 def _with_features(session: LoggedSession, index: FeatureIndex, bad: BadRows) -> LoggedSession:
-    """Return the session without documents that have no features; they are reported as bad rows."""
+    """Return the session without documents that have no features, which are added to `bad`."""
     missing = []
     for row, one in enumerate(session.shown):
         if index.find(session.query, one.document) is None:

@@ -14,9 +14,9 @@ FIRST, SECOND = 0, 1
 
 
 class Interleaved(NamedTuple):
-    """A list combined from two rankings, 0 and 1.
+    """A list combined from two rankings, which have the numbers 0 and 1.
 
-    `team` is the number of the ranking that contributed each document.
+    For each of the `documents`, `team` has the number of the ranking that contributed it.
     """
 
     documents: list[Any]
@@ -51,9 +51,9 @@ def interleave(
 ) -> Interleaved:
     """Combine two rankings into one list to show to a user, by team-draft interleaving.
 
-    In each round, a coin decides which ranking goes first. Then each ranking contributes its best
-    document that is not in the list yet. So both rankings have the same chance at every position,
-    and clicks on their documents can be compared.
+    In each round, a coin flip decides which ranking goes first. Then each ranking contributes its
+    best document that is not in the list yet. So both rankings have the same chance at every
+    position, and the numbers of clicks on their documents can be compared.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def interleave(
 
 
 def interleaving_test(team: ArrayLike, click: ArrayLike, session: ArrayLike) -> InterleavingResult:
-    """Compare two rankings by the clicks on interleaved lists: wins, ties, and a sign test.
+    """Compare two rankings by clicks on interleaved lists: count wins and test the difference.
 
     A session is won by the ranking whose documents got more clicks.
 

@@ -81,7 +81,7 @@ class ClickLog:
         return int(self.session.max(initial=-1)) + 1
 
     def join(self, features: RankingData, *, skip_bad: bool = False) -> RankingData:
-        """Join the log with features: return its documents as training data, clicks as labels.
+        """Return the documents of the log with their features, as training data for click labels.
 
         Parameters
         ----------

@@ -23,7 +23,7 @@ COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
 # A large log is divided into parts, temporary files that have all entries of some sessions.
 PART_BYTES = 1 << 25  # bytes of the log per part; Python lists take several times as much memory
-RATIO = 10  # assumed compression ratio
+RATIO = 10  # assumed compression ratio of compressed logs
 PIPED_BYTES = 1 << 32  # assumed size of standard input
 MOST_PARTS = 1024
 BUFFERED = 1 << 24  # bytes of lines that are buffered before they are written
@@ -50,15 +50,15 @@ def load_clicks(
         UBI records, one JSON object per line (.ndjson, .jsonl, .json, or "-" for standard input).
         Text may be compressed (.gz, .bz2, .xz, .zst).
     session, query, document, position, click : str
-        Names of the columns of a table. For UBI records, `click` is the name of the action that is
-        a click, and the other parameters are not used: a session is a query_id.
+        Names of the columns of a table. For UBI records, `click` is the value of action_name that
+        means a click, and the other four are not used: a session is a query_id.
     skip_bad : bool, default=False
         Skip bad rows and warn with their number, instead of raising ValueError for the first.
 
     Returns
     -------
     ClickLog
-        All sessions, each from its top position down, with ids as text.
+        All sessions, with the documents of each by ascending position, and ids as text.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def load_clicks(
 
 
 def as_log(sessions: Sequence[LoggedSession]) -> ClickLog:
-    """Convert a list of sessions to a ClickLog; drop sessions without documents."""
+    """Return a list of sessions as a ClickLog, without sessions that have no documents."""
     sizes = [len(one.shown) for one in sessions if one.shown]
     shown = [document for one in sessions for document in one.shown]
     query, document = (np.empty(len(shown), dtype=object) for _ in range(2))
@@ -116,7 +116,7 @@ def read_sessions(
     folder: str | None = None,
     progress: Progress | None = None,
 ) -> Iterator[LoggedSession]:
-    """Read the sessions of a click log, whose rows may be in any order.
+    """Yield the sessions of a click log, whose rows may be in any order.
 
     If `folder` is given, a large log is first divided by session into temporary files there, so
     that only the sessions of one file are in memory at a time.

@@ -19,12 +19,12 @@ FEW_CLICKS = 100  # with fewer effective clicks, an estimate is unreliable
 
 
 class ClickEstimate(NamedTuple):
-    """Estimated clicks per session for a new ranking, and how reliable the estimate is."""
+    """Result of :func:`estimate_clicks`: clicks per session for a new ranking, and reliability."""
 
-    value: float
+    value: float  # estimated clicks per session
     standard_error: float
     effective_clicks: float  # effective sample size, (Σ w)² / Σ w² over the clicks
-    clipped: float  # share of documents whose weight was clipped
+    clipped: float  # share of the documents in the log whose weight was clipped
     logged: float  # clicks per session in the log
 
 
@@ -39,8 +39,9 @@ def estimate_clicks(
 ) -> ClickEstimate:
     """Estimate the clicks per session if documents had been shown in the order of `scores`.
 
-    A click on a document at position k gets the weight w = p_r / p_k, where r is its position in
-    the new order of the session, and p_k is the probability that position k is examined.
+    A click on a document at position k gets the weight w = p_r / p_k, where r is the document's
+    position in the new order of the session, and p_k is the probability that position k is
+    examined.
 
     Parameters
     ----------
@@ -51,10 +52,10 @@ def estimate_clicks(
     propensity : Propensities
         Examination probabilities p, as from :func:`estimate_propensities`.
     method : {"ips", "snips", "dr"}, default="snips"
-        "ips" (inverse propensity scoring) sums w · click. "snips" (self-normalized) multiplies this
-        by Σ p_r / Σ w p_k, which corrects for clipped weights. "dr" (doubly robust) sums
-        p_r · g + w · (click − p_k · g), where g is `relevance`. It is unbiased if no weight is
-        clipped or if g is right.
+        "ips" (inverse propensity scoring) is the sum of w · click. "snips" (self-normalized) is
+        this sum times Σ p_r / Σ w p_k, which corrects for clipped weights. "dr" (doubly robust) is
+        the sum of p_r · g + w · (click − p_k · g), where g is `relevance`; it is unbiased if no
+        weight is clipped or if g is right.
     clip : float, default=10.0
         Largest weight w. Smaller values reduce the variance and add bias.
     relevance : array-like of shape (n_shown,), optional

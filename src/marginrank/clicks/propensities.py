@@ -33,7 +33,7 @@ class Propensities(NamedTuple):
     def of(self, position: Any) -> Floats:
         """Return the probability that each position in `position` is examined.
 
-        Positions after the last one that was estimated get its value.
+        Positions after the last estimated one get the value of the last one.
         """
         at = np.minimum(np.asarray(position, dtype=np.int64), self.propensity.size) - 1
         found: Floats = np.minimum(self.propensity[at], 1.0)
@@ -51,9 +51,9 @@ def estimate_propensities(
         Sessions. Documents of a query must have been shown at several positions, because of random
         swaps, several rankers, or a ranker that was replaced.
     method : {"pivot", "adjacent", "all_pairs"}, default="all_pairs"
-        "pivot" compares each position with the first; "adjacent" compares neighbors and multiplies
-        the ratios; "all_pairs" is the maximum likelihood of all pairs of positions, which uses the
-        most data.
+        "pivot" compares the click rates of each position with the first; "adjacent" compares
+        adjacent positions and multiplies the ratios; "all_pairs" is the maximum likelihood estimate
+        from all pairs of positions, which uses the most data.
     n_positions : int, default=10
         Number of positions to estimate; documents at later positions are ignored.
 

@@ -24,14 +24,17 @@ POSITION = re.compile(r"[0-9]{1,10}(\.0*)?")
 
 
 class BadRows:
-    """Handler of bad rows in a click log: raise ValueError for the first, or skip and count."""
+    """Handler of bad rows in a click log: raises ValueError for the first, or counts them all.
+
+    `skip` says that bad rows are skipped and counted.
+    """
 
     def __init__(self, skip: bool) -> None:
         self._skip = skip
         self.counts: Counter[str] = Counter()
 
     def add(self, kind: str, place: str, problem: str, *, count: int = 1) -> None:
-        """Count `count` bad rows of a kind; raise ValueError if bad rows must not be skipped.
+        """Add `count` bad rows of a kind to the counts; raise ParameterError if not skipped.
 
         `place` (file and line) and `problem` are parts of the message.
         """
@@ -97,7 +100,7 @@ def checked_session(query: str, shown: Iterable[ShownDocument], bad: BadRows) ->
 
 
 def whole_position(value: Any) -> int | None:
-    """Convert a number or a text to a position; return None if it is not an integer above 0."""
+    """Return a number or text as a position, or None if it is not an integer above 0."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, str) and POSITION.fullmatch(value):
@@ -107,7 +110,7 @@ def whole_position(value: Any) -> int | None:
 
 
 def text_of_id(value: Any) -> str | None:
-    """Convert a query or document id to text; return None if it is not text or an integer."""
+    """Return a query or document id as text, or None if it is empty, or not text or an integer."""
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         return None
     return str(value) or None

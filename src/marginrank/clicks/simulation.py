@@ -15,7 +15,9 @@ from marginrank.data.queries import group_rows
 from marginrank.data.validation import check_labels, check_vector
 
 CLICK_MODELS = ("position", "cascade", "trust")
-TRUSTED, SEEN_LESS = 0.65, 0.01  # from Agarwal et al. (2019): ε⁻ = .65 / k, ε⁺ = 1 − .01 (k − 1)
+# At position k, examined documents that are unattractive (or attractive) are clicked with
+# probability ε⁻ = 0.65 / k (or ε⁺ = 1 − 0.01 (k − 1)): the model of Agarwal et al. (2019).
+TRUSTED, SEEN_LESS = 0.65, 0.01
 
 
 def make_clicks(
@@ -31,9 +33,10 @@ def make_clicks(
     temperature: float = 0.0,
     random_state: Any = 0,
 ) -> ClickLog:
-    """Simulate a click log from relevance judgments, with position bias and noise.
+    """Return a simulated click log for relevance judgments, with position bias and noise.
 
-    Each session draws a query at random, shows the top of a ranking, and simulates clicks.
+    For each session, a query is drawn at random, the top of its ranking is shown, and clicks are
+    simulated.
 
     Parameters
     ----------
@@ -43,7 +46,7 @@ def make_clicks(
     qid : array-like of shape (n_documents,), optional
         Query of each document; by default, all documents are of one query.
     scores : array-like of shape (n_documents,), optional
-        Scores of the ranking that is shown. By default, each session has a random order.
+        Scores of the ranking that is shown. By default, the order is random in each session.
     n_sessions : int, default=1000
         Number of sessions.
     shown : int, default=10
@@ -116,7 +119,7 @@ def make_clicks(
 def _shown(
     rows: Integers, scores: Floats | None, temperature: float, shown: int, rng: np.random.Generator
 ) -> Integers:
-    """Draw the documents of a query to show in a session, from the top position down."""
+    """Return the documents of a query that are shown in a session, from the top position down."""
     values = rng.random(rows.size) if scores is None else scores[rows]
     if temperature > 0 and scores is not None:
         values = values + temperature * rng.gumbel(size=rows.size)

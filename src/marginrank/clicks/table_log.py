@@ -41,8 +41,8 @@ class LogColumns(NamedTuple):
 class TableLog:
     """Reader of a click log that is a .csv, .tsv or .parquet file.
 
-    A row is parsed to an entry, the list [place, query, document, position, click], where `place`
-    is the file and line.
+    An *entry* is a parsed row: the list [place, query, document, position, click], where `place` is
+    the file and line.
     """
 
     def __init__(self, columns: LogColumns) -> None:
@@ -51,7 +51,7 @@ class TableLog:
     def entries(
         self, path: str, ending: str, bad: BadRows, progress: Progress | None
     ) -> Iterator[Entry]:
-        """Parse a table; yield (session id, [place, query, document, position, click]) per row.
+        """Yield (session id, [place, query, document, position, click]) for each row of a table.
 
         `place` is the file and line, for messages.
         """
@@ -153,7 +153,7 @@ class TableLog:
 
 
 def _csv_rows(lines: Iterator[str], delimiter: str) -> Iterator[tuple[int, int, list[str] | str]]:
-    """Parse rows of delimited text; yield (first line number, number of lines, fields) per row.
+    """Yield (number of the first line, number of lines, fields) for each row of delimited text.
 
     If a row cannot be parsed, the problem is yielded as text instead of fields. A row has several
     lines if a quoted field contains line breaks, or by mistake if a quote is not closed.

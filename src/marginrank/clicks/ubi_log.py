@@ -1,10 +1,10 @@
 """Reading of click logs in the schema of OpenSearch's User Behavior Insights (UBI).
 
 A log has one JSON object per line: a query with its text and the ids of its results, or an event
-(impression or click) on a result. A session is a query_id. If a session has impressions, only
-their results were shown; otherwise all results of the query were. Lines of the bulk API and exports
-with _source are read, too. The schemas are at https://github.com/o19s/ubi; versions 1.0 to 1.3
-agree on all of this.
+(impression or click) on a result. All records with the same query_id are a session. If a session
+has impressions, only the results with an impression were shown; otherwise all results of the query
+were. Lines of the bulk API and exports with _source are read, too. The schemas are at
+https://github.com/o19s/ubi; versions 1.0 to 1.3 agree on these fields.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ QUERY, EVENT = 0, 1  # codes of the two kinds of entries
 class UbiLog:
     """Reader of a click log in the schema of User Behavior Insights (UBI).
 
-    Queries and events may be in any order, in one file or several. A query is parsed to the entry
-    [QUERY, place, text, ids of the results], an event to the entry [EVENT, place, whether it is a
-    click, document, position or None], where `place` is the file and line.
+    Queries and events may be in any order, in one file or several. An *entry* is a parsed record:
+    [QUERY, place, text, ids of the results] for a query, or [EVENT, place, whether it is a click,
+    document, position or None] for an event. `place` is the file and line.
     """
 
     def __init__(self, click: str) -> None:
@@ -49,9 +49,9 @@ class UbiLog:
     def entries(
         self, path: str, _: str, bad: BadRows, progress: Progress | None
     ) -> Iterator[Entry]:
-        """Parse a UBI file; yield (query_id, entry) for each query, click and impression.
+        """Yield (query_id, entry) for each query, click and impression in a UBI file.
 
-        The class describes entries.
+        Entries are described in the class docstring.
         """
         name = source_name(path)
         for number, line in numbered_lines(path, progress):
@@ -74,7 +74,7 @@ class UbiLog:
                 yield found
 
     def session(self, entries: Sequence[list[Any]], bad: BadRows) -> LoggedSession | None:
-        """Create a session from the parsed records of a query_id; None if the query is missing."""
+        """Return the session with the entries of a query_id, or None if the query is missing."""
         queries = [entry[1:] for entry in entries if entry[0] == QUERY]
         events = [entry[1:] for entry in entries if entry[0] == EVENT]
         if not queries:
@@ -100,7 +100,10 @@ class UbiLog:
         return checked_session(text, shown.values(), bad)
 
     def _event(self, record: dict[str, Any], place: str, bad: BadRows) -> Entry | None:
-        """Parse an event to (query_id, entry); return None if it is not about a result."""
+        """Return (query_id, entry) for an event, or None if it is not a click or impression.
+
+        An event with an invalid position is added to `bad`, and None is returned.
+        """
         action = record["action_name"]
         session = text_of_id(record.get("query_id"))
         document = text_of_id(_inside(record, "event_attributes", "object", "object_id"))
@@ -149,7 +152,7 @@ def _json_object(line: bytes) -> dict[str, Any] | None:
 
 
 def _query(record: dict[str, Any], place: str) -> Entry | str:
-    """Parse a query record to (query_id, entry); return the problem as text if it is invalid."""
+    """Return (query_id, entry) for a query record, or the problem as text if it is invalid."""
     session, text = text_of_id(record["query_id"]), record.get("user_query")
     results = record.get("query_response_hit_ids") or []
     if session is None:
@@ -163,16 +166,16 @@ def _query(record: dict[str, Any], place: str) -> Entry | str:
 
 
 def _one_query(queries: Sequence[list[Any]], bad: BadRows) -> tuple[str, dict[str, ShownDocument]]:
-    """Merge the records of a query_id: return its text and its results as shown documents.
+    """Return the text and the results of a query, merged from all query records of its query_id.
 
-    Records that disagree with the first one are bad rows.
+    Records that disagree with the first one are added to `bad`.
     """
     place, text, ids = queries[0]
     for other_place, other_text, other_ids in queries[1:]:
         if other_text != text or (ids and other_ids not in ([], ids)):
             bad.add(MALFORMED, other_place, f"the query_id belongs to another query in {place}")
         else:
-            ids = ids or other_ids  # records of clients have no results
+            ids = ids or other_ids  # clients may write a second record, without results
     results: dict[str, ShownDocument] = {}
     for position, document in enumerate(ids, 1):
         one = ShownDocument(place, document, position, False)

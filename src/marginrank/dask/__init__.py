@@ -2,8 +2,8 @@
 
 The documents are divided into *parts* of whole queries, each on one worker. A *bundle* is a list of
 parts on one worker; one Dask task computes all parts of a bundle. Tasks are pure functions, so
-results that are lost with a worker are computed again, bit for bit the same. Nothing is pinned to a
-worker, scattered from the client or kept in an actor.
+if a worker is lost, its results are computed again, bit for bit the same. For this reason, nothing
+is pinned to a worker, scattered from the client or kept in an actor.
 
 Estimators are imported when they are first used, so the command line fits on clusters without
 scikit-learn.

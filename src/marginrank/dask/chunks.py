@@ -63,7 +63,7 @@ class Chunk(NamedTuple):
 
 
 def concatenate(chunks: Sequence[Chunk]) -> Chunk:
-    """Concatenate several chunks of documents."""
+    """Return the documents of several chunks as one chunk."""
 
     def stack(columns: Sequence[Any]) -> Any:
         if any(column is None for column in columns):
@@ -200,7 +200,7 @@ def chunk_of_store(number: int, span: StoreRange) -> Chunk:
 
 
 def read_rows(features: StoredFeatures, first: int, last: int) -> Any:
-    """Return rows `first` to `last` − 1 of an on-disk store; raise OSError if some are missing."""
+    """Return rows `first` to `last` − 1 of the X of an on-disk store, read into memory."""
     bounds = np.array([first, last])
     with FeatureReader(features, bounds, pinned_bytes=sys.maxsize, threads=1) as reader:
         _, X = next(reader.sweep([0]))

@@ -17,7 +17,7 @@ from distributed.scheduler import KilledWorker
 
 SLICE = 5.0  # seconds between checks of the cluster while it computes
 PATIENCE = 30.0  # seconds without a worker or an answer before ClusterError
-MANY = 1 << 30  # thread count for a worker that is not known, so its bundles are not moved
+MANY = 1 << 30  # assumed number of threads of an unknown worker, so its bundles are not moved
 SLACK = 1.1  # factor by which a bundle may exceed its share before parts go to another bundle
 
 
@@ -45,7 +45,7 @@ def find_client(client: Client | None) -> Client:
 
 
 def map_tasks(client: Client, task: Any, *arguments: Sequence[Any], **common: Any) -> list[Future]:
-    """Submit the Dask tasks task(a[k], b[k], …, **common) for all k; return their futures at once.
+    """Submit the Dask tasks task(a[k], b[k], …, **common) for all k, and return their futures.
 
     `arguments` are the sequences a, b, …. Every call makes new Dask keys, so concurrent fits do not
     share futures.
@@ -62,7 +62,7 @@ def map_and_report(
     Return the futures of the results, which stay on the workers, and the futures of the reports.
     The arguments are the same as for :func:`map_tasks`.
     """
-    # Both in one graph, because a client sends at most one message every ten milliseconds.
+    # Tasks and reports are one graph, because a client sends a message every ten milliseconds only.
     with _connected(client):
         call, answer = delayed(task, pure=False), delayed(report, pure=False)
         results = [call(*some, **common) for some in zip(*arguments, strict=True)]
@@ -157,7 +157,7 @@ def _ask(client: Client, question: Callable[[], Awaitable[Any]]) -> Any:
 
 
 def _begin(client: Client, question: Callable[[], Awaitable[Any]]) -> FutureAnswer[Any]:
-    """Start a coroutine on the event loop of the Dask client; return a future of its result."""
+    """Start a coroutine on the event loop of the Dask client, and return a future of its result."""
 
     async def answer() -> Any:
         return await question()
@@ -217,11 +217,11 @@ def bundle_parts(client: Client, parts: Sequence[Future], sizes: Sequence[int]) 
 
 
 def spread_bundles(client: Client, bundles: Sequence[Future]) -> list[Future]:
-    """Move some of the parts of X from workers with too many of them to idle workers.
+    """Move bundles from overloaded workers to idle workers; return the futures of all bundles.
 
-    A bundle is a list of parts that one task computes. A worker has too many if it has more bundles
-    than threads: after a worker is lost, others compute its bundles, and a worker that joins later
-    would be idle. Return the futures of all bundles.
+    A bundle is a list of parts of X that one task computes. A worker is overloaded if it has more
+    bundles than threads. This happens after a worker is lost, because the others compute its
+    bundles; a worker that joins later would be idle.
     """
     threads = threads_by_worker(client)
     homes = homes_of(client, bundles)

@@ -1,7 +1,7 @@
 """Queries split over several Dask partitions: a check that finds them, a shuffle that joins them.
 
-Query ids are not sent to the client. Workers exchange hashes of the ids in buckets; equal hashes
-are in the same bucket.
+The client would be a bottleneck if it collected all query ids. Instead, workers exchange hashes of
+the ids in buckets; equal hashes are in the same bucket.
 """
 
 import operator
@@ -20,7 +20,7 @@ from marginrank.dask.parts import Part, PartFacts
 from marginrank.data.queries import group_rows
 
 BUCKET = 1 << 20  # approximate number of hashes that one task compares
-SHOWN = 100  # number of shared hashes per bucket whose ids are compared
+SHOWN = 100  # most shared hashes per bucket whose ids are compared
 MOST_PARTITIONS = 512  # limit for a shuffle, whose number of tasks is quadratic
 
 Hashes = NDArray[np.uint64]
@@ -140,7 +140,7 @@ def _join_chunks(chunks: list[Chunk]) -> Chunk:
 
 
 def _transposed(client: Client, split: list[Future], n: int) -> list[list[Future]]:
-    """Transpose a list of futures of lists of length n: entry k has item k of every list."""
+    """Return n lists of futures, given futures of lists: list k has item k of each of them."""
     lists = [items for _ in range(n) for items in split]
     items = map_tasks(client, operator.getitem, lists, np.repeat(np.arange(n), len(split)).tolist())
     return [items[first : first + len(split)] for first in range(0, len(items), len(split))]

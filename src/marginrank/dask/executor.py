@@ -49,10 +49,11 @@ def call_task(
     items: Sequence[int],
     common: Sequence[Any],
 ) -> BundleResult:
-    """Dask task: call the function `called` on each part of X in `problems`.
+    """Dask task: call the function `called` on each part of X in `problems`; return its results.
 
-    `own` are arguments with one value per part; `items` has the position of each in the tuple of
-    kept results. `common` are arguments that are the same for all parts.
+    `own` are arguments with one value per part, each given as the result of an earlier task;
+    `items` says which of its kept results to use. `common` are arguments that are the same for all
+    parts.
     """
     found = []
     common = [aligned(value) for value in common]
@@ -71,9 +72,9 @@ def _as_kept(values: Sequence[Any]) -> BundleResult:
 
 
 def in_order(members: Sequence[Sequence[int]], of_bundles: Sequence[Sequence[Any]]) -> list[Any]:
-    """Flatten lists of values, one value per part of X, into one list in the order of the parts.
+    """Return values, given as one list per bundle, as one list in the order of the parts of X.
 
-    `members` has the same shape as `of_bundles` and contains the part indices.
+    `members` has the part index of each value in `of_bundles`.
     """
     by_part: dict[int, Any] = {}
     for numbers, values in zip(members, of_bundles, strict=True):
@@ -82,7 +83,7 @@ def in_order(members: Sequence[Sequence[int]], of_bundles: Sequence[Sequence[Any
 
 
 class SweepWatch:
-    """Reports the progress of a pass over X on a cluster: calls `on_read` for each finished part.
+    """Reporter of the progress of a pass over X on a cluster: calls `on_read` for finished parts.
 
     `on_read` is called with the number of rows of the part, and 0 because no bytes are read from
     disk; never by two threads at once. `rows[k]` are the numbers of rows of the parts that task k
@@ -184,7 +185,7 @@ class DaskExecutor(Executor):
         return tuple(kept)
 
     def place(self, values: Sequence[Any]) -> ByPart:
-        """Store values[k] on the worker that has part k of X; return a reference to all values.
+        """Store values[k] on the cluster for part k of X; return a reference to all values.
 
         Integers are not stored on workers but sent with each task.
         """
@@ -200,7 +201,7 @@ class DaskExecutor(Executor):
         return DaskExecutor(self._client, restricted, *shared, far=self._far)
 
     def _use_idle_workers(self) -> None:
-        """Every LOOK_EVERY seconds, move work to workers that joined during the fit."""
+        """Move bundles to idle workers, if the last check was more than LOOK_EVERY seconds ago."""
         if time.monotonic() - self._looked > LOOK_EVERY:
             with suppress(OSError):  # fetch waits for a scheduler that does not answer
                 self._bundles = spread_bundles(self._client, self._bundles)

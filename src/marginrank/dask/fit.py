@@ -31,11 +31,11 @@ from marginrank.solvers.result import Callback
 
 AnyParameters = Parameters | SparseParameters
 
-SMALL_BYTES = 1 << 32  # size of X up to which a pass takes little longer than calling a task
+SMALL_BYTES = 1 << 32  # up to this size of X, the overhead of Dask tasks dominates a pass
 
 
 class DaskPairs(PairCounts):
-    """Numbers of documents, queries and pairs of data that is on the workers of a Dask cluster."""
+    """Numbers of documents, queries and pairs of data on the workers of a Dask cluster."""
 
     def __init__(self, loaded: LoadedParts, facts: list[PairFacts]) -> None:
         self._loaded = loaded

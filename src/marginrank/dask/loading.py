@@ -180,7 +180,7 @@ def _require_labels(given: dict[str, Any], n_partitions: int) -> None:
 
 
 def _partitions(collection: Any, name: str, n: int) -> list[Any]:
-    """Return a delayed object per partition of a Dask collection; raise ValueError unless n."""
+    """Return one delayed object per partition of a Dask collection that must have n partitions."""
     found = collection.to_delayed()
     partitions = list(found.ravel() if is_array(collection) else found)
     if len(partitions) != n:

@@ -17,7 +17,7 @@ from marginrank.fit.inputs import check_propensity
 
 @dataclass
 class Part:
-    """The documents of one partition, which has whole queries; `data` is None if it is empty."""
+    """The documents of one partition; `data` is None if the partition has no documents."""
 
     number: int
     data: RankingData | None
@@ -25,7 +25,7 @@ class Part:
 
 
 class PartFacts(NamedTuple):
-    """Counts and data types of one partition, sent to the client to compare and report."""
+    """Counts and data types of one partition, which the client compares with other partitions."""
 
     number: int
     n_documents: int
@@ -45,7 +45,8 @@ def make_part(number: int, chunk: Chunk) -> Part:
     data = RankingData(chunk.X, chunk.y, chunk.qid, sample_weight=chunk.sample_weight, n_jobs=1)
     weights = chunk.query_weight
     if weights is not None:
-        # With one document per query, RankingData would mistake these for weights in query order.
+        # If there is one document per query, weights_by_query would read weights of documents in
+        # row order as weights of queries, so they must be in the order of the queries.
         if data.n_documents == data.n_queries:
             weights = data.queries.grouped(np.asarray(weights))
         data.query_weight = weights_by_query(weights, data.queries)

@@ -1,7 +1,7 @@
 """The data of a fit on a Dask worker: documents, pairs, pair weights and loss.
 
-Compiled objects cannot be pickled. When Dask moves data to another worker or to disk, they are left
-out and built again on first use.
+Compiled objects cannot be pickled. When Dask moves data to another worker or to disk, compiled
+objects are left out, and built again on first use.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,10 @@ LOSSES_KEPT = 2  # losses with cached native pairs: solvers alternate between at
 
 
 class MovableState:
-    """Cached data for Hessian products, pickled as a score vector and computed again from it."""
+    """Cached data for Hessian products, of which only the score vector is pickled.
+
+    The rest is computed again from the scores on first use.
+    """
 
     def __init__(self, scores: Scores, point: State | None = None) -> None:
         self.scores = aligned(scores)
@@ -48,7 +51,7 @@ class MovableState:
 
 
 class MovableLoss(NativeLoss):
-    """A compiled loss on pairs whose cached data for Hessian products can be pickled."""
+    """A compiled loss on pairs, whose evaluations can be pickled (as a MovableState)."""
 
     def point(self, state: State | None) -> Any:
         return None if state is None else cast(MovableState, state).point(self)
@@ -117,9 +120,10 @@ class PairFacts(NamedTuple):
 def make_problems(
     parts: Sequence[Part], parameters: Parameters | SparseParameters, labels: Any
 ) -> list[Problem]:
-    """Dask task: choose the pairs of documents in each of `parts`; return one result per part.
+    """Dask task: choose the pairs of documents in each of `parts`; return one Problem per part.
 
-    Weights do not include C and the normalization yet: these depend on totals over the cluster.
+    Weights do not include C and the normalization yet, because these depend on totals over the
+    cluster.
     """
     problems = []
     for part in parts:
@@ -156,7 +160,7 @@ def facts_of_pairs(problems: Sequence[Problem]) -> list[PairFacts]:
 def weigh_problems(
     problems: Sequence[Problem], factor: float, averaged: bool, n_tasks: int
 ) -> list[Problem]:
-    """Dask task: multiply the query weights of each problem by `factor`; return new problems.
+    """Dask task: return the problems with query weights multiplied by `factor`.
 
     The factor includes C and the normalization. With `averaged`, the loss of a query is the mean
     over its pairs. Each of the `n_tasks` tasks on a worker gets an equal share of its threads.

@@ -47,7 +47,7 @@ class DaskRanker(BatchRanker):
         return replace(super().to_linear_model(), estimator=self._local.__name__)
 
     def _fit_on_cluster(self, X: Any, columns: dict[str, Any], client: Any, partitions: str) -> Any:
-        """Fit on the cluster, set the attributes of the fit and return the checked parameters."""
+        """Fit on the cluster, set the fitted attributes, and return the checked parameters."""
         parameters = self._parameters()
         check_for_dask(parameters)
         seed = check_seed(self.random_state)
@@ -73,7 +73,7 @@ class DaskRanker(BatchRanker):
         Returns
         -------
         dask.dataframe.Series or dask.array.Array
-            The scores, a series for a dataframe; not yet computed.
+            The scores, not yet computed: a series for a dataframe, else an array.
         """
         self._require_model()
         coef: Floats = self.coef_
@@ -245,7 +245,7 @@ feature_names_in_
         y, qid : str, or Dask series or array
             Labels and queries: columns of X, or collections with the same partitions.
         sample_weight : str, or Dask series or array, optional
-            Weights of the documents. The weight of a pair is the product of its two weights.
+            Weights of the documents. The weight of a pair is the product of its documents' weights.
         query_weight : str, or Dask series or array, optional
             Weights of the queries, repeated for each document.
         propensity : str, or Dask series or array, optional

@@ -30,9 +30,9 @@ def metric(
     client: Any = None,
     **options: Any,
 ) -> Any:
-    """Compute a metric of :mod:`marginrank.metrics` for labels and scores in Dask collections.
+    """Return a metric of :mod:`marginrank.metrics` for labels and scores in Dask collections.
 
-    Partitions are evaluated on the workers, and each returns two numbers.
+    Partitions are evaluated on the workers. For a mean, each sends two numbers to the client.
 
     Parameters
     ----------
@@ -47,7 +47,8 @@ def metric(
     per_query : bool, default=False
         Return one value per query as a Dask array, by partition and in order of first appearance.
     partitions : {"as_is", "by_query"}, default="as_is"
-        Raise ValueError if a query is in two partitions, or shuffle first.
+        "as_is" raises ValueError if a query is in two partitions; "by_query" shuffles the
+        documents first, so that no query is.
     client : distributed.Client, optional
         The cluster; by default the current client of this process.
     **options
@@ -56,7 +57,7 @@ def metric(
     Returns
     -------
     float or dask.array.Array of shape (n_queries,)
-        The same value as for all documents in memory.
+        The value, the same as for all documents in memory up to rounding.
 
     Examples
     --------
@@ -113,7 +114,7 @@ def score_store(path: str, first: int, last: int, coef: Floats) -> Floats:
 def mean_over_parts(client: Client, loaded: LoadedParts, metric: Metric, coef: Any) -> float:
     """Return a ranking metric for documents on a Dask cluster: a mean over queries or pairs.
 
-    `coef` are the weights of the features. If it is None, the data have one feature, the score.
+    `coef` are the weights of the features. If it is None, X has one column, the scores.
     """
     futures = map_tasks(client, _sum_of_part, loaded.parts, metric=metric, coef=coef)
     total, weight = np.sum(fetch(client, futures), axis=0)

@@ -73,7 +73,7 @@ class EngineDocuments:
 
     X: Floats  # documents × features, NaN where a feature is missing
     names: tuple[str, ...]  # names of the features
-    used: tuple[int, ...]  # column numbers of the features in use, at least one
+    used: tuple[int, ...]  # column numbers of the features that the model uses, at least one
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -95,7 +95,7 @@ class EngineRun:
 
     engine: str  # name and version of the engine, or name of the reference
     scores: Floats
-    is_reference: bool = False  # whether a reference implementation replaced the engine
+    is_reference: bool = False  # whether a reference computed the scores instead of the engine
     accuracy: float = FLOAT64_ACCURACY  # relative difference from predict due to rounding
     target: Target | None = None
     # The largest sum of the absolute terms of a score, if known. Rounding errors are relative to
@@ -104,7 +104,7 @@ class EngineRun:
 
 
 def c(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Compile the exported C function; return its scores."""
+    """Compile the exported C function and return its scores."""
     compiler = _find("cc", "a C compiler")
     (name,) = re.findall(r"^double (\w+)_score\(", files[""].decode(), re.MULTILINE)
     with tempfile.TemporaryDirectory() as folder:
@@ -189,12 +189,12 @@ def duckdb(files: Files, documents: EngineDocuments) -> EngineRun:
 
 
 def postgresql(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Run an SQL statement exported for PostgreSQL in DuckDB instead; return its scores."""
+    """Run an SQL statement that was exported for PostgreSQL in DuckDB, and return its scores."""
     return _in_duckdb(files[""].decode(), documents, instead_of="PostgreSQL")
 
 
 def dialect(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Translate SQL exported for another dialect to DuckDB with sqlglot, and return its scores."""
+    """Translate exported SQL to DuckDB's dialect with sqlglot, run it, and return its scores."""
     sqlglot = require("sqlglot", "sql")
     written_for = files["dialect"].decode()
     tree = sqlglot.parse_one(files[""].decode(), read=written_for)
@@ -225,7 +225,7 @@ def _last_column(rows: list[Any]) -> Floats:
 
 
 def onnx(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Run the exported ONNX graph in onnxruntime, in the graph's precision; return its scores."""
+    """Run the exported ONNX graph in onnxruntime, in its own precision, and return its scores."""
     runtime = require("onnxruntime", "verify")
     session = runtime.InferenceSession(files[""], providers=["CPUExecutionProvider"])
     (given,) = session.get_inputs()
@@ -236,7 +236,7 @@ def onnx(files: Files, documents: EngineDocuments) -> EngineRun:
 
 
 def pmml(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Run the exported PMML document in PyPMML, which needs Java; return its scores."""
+    """Run the exported PMML document in PyPMML, which needs Java, and return its scores."""
     _find("java", "Java")
     pypmml = require("pypmml", "verify")
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Export of a model: create and write the files for a *target*, the system that runs the model."""
+"""Export of a model: creation of the files with which a *target*, another system, runs it."""
 
 import os
 from pathlib import Path
@@ -108,7 +108,7 @@ def export_files(
 
 
 def check_taken(model: Model, to: str) -> str:
-    """Return the kind of a model, such as "linear"; raise ValueError if `to` cannot run it."""
+    """Return the kind of a model, such as "linear"; raise an error if `to` does not support it."""
     kind = next(name for name, cls in KINDS.items() if isinstance(model, cls))
     if kind in find_target(to)[0].takes:
         return kind
@@ -118,7 +118,7 @@ def check_taken(model: Model, to: str) -> str:
 
 
 def counts_in(model: Model) -> dict[str, int]:
-    """Count the nonzero parts of a model, as in {"weights": 12} for a linear model."""
+    """Return the numbers of nonzero parts of a model, as {"weights": 12} for a linear model."""
     return sum_over(model, names_of(model, None)).counts
 
 
@@ -151,7 +151,7 @@ def name_for(path: str | os.PathLike[str]) -> str:
 
 
 def offset_above_zero(scores: Floats) -> float:
-    """Return a constant that makes all scores positive, for engines that reject negative scores."""
+    """Return an offset that makes all scores positive, for engines that reject negative scores."""
     if not scores.size:
         return 0.0
     # New documents may score lower: leave room below the lowest score, as much as the range.

@@ -1,4 +1,4 @@
-"""Export of fusion models (hybrid search): settings with which search engines combine searches.
+"""Export of fusion models (hybrid search) to settings of search engines that combine searches.
 
 A fusion model adds the weighted, normalized scores of several searches, its *signals*.
 ``registry.py`` lists which normalizers a search engine supports;
@@ -43,7 +43,7 @@ def fusion_files(
     to : str
         One of :data:`~marginrank.export.registry.FUSION_TARGETS`.
     name : str
-        Name of the model in the target: letters, digits and ``_``.
+        Name of the model in the search engine: letters, digits and ``_``.
     names : list of str, or dict of str to str, optional
         One name per signal, or new names for some signals, such as ``{"bm25": "bm25(title)"}``.
 
@@ -56,7 +56,7 @@ def fusion_files(
     Raises
     ------
     ValueError
-        If the target cannot run the model's normalizer, weights or number of signals.
+        If the search engine does not support the model's normalizer, weights or number of signals.
 
     Examples
     --------

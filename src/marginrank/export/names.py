@@ -1,7 +1,8 @@
 """Validation and quoting of feature names in exported code.
 
-Names come from users' files and are untrusted. A name is never written in a comment. It is turned
-into an identifier, or written in quotes, with every character escaped that could end the quotes.
+Names come from users' files and are untrusted. A name is never written in a comment of exported
+code. It is turned into an identifier, or written in quotes, with every character escaped that could
+end the quotes.
 """
 
 import json
@@ -25,17 +26,19 @@ Names = Sequence[str] | Mapping[str, str]
 
 
 def names_of(model: LinearModel | AdditiveModel | KernelModel, names: Names | None) -> list[str]:
-    """Return the feature names for an export of a model; by default, they are called f1, f2, ….
+    """Return the feature names with which a model is exported.
 
-    `names` is a list of all names, or a dict from some names of the model to new names.
+    They are the names of the model, by default f1, f2, …, replaced by `names`: a list of all names,
+    or a dict from some names of the model to new names.
     """
     return renamed(names_of_all(model.feature_names, model.n_features), names)
 
 
 def renamed(own: list[str], names: Names | None, what: str = "feature") -> list[str]:
-    """Return new feature names for a model with the names `own`.
+    """Return the feature names `own` of a model, replaced by `names` if given.
 
-    `names` is a list of all names, or a dict from some old names to new names.
+    `names` is a list of all names, or a dict from some old names to new names. `what` is the word
+    for a feature in error messages.
     """
     if names is None:
         return own
@@ -103,7 +106,7 @@ def check_no_reordering(names: Iterable[str]) -> None:
 
 
 def check_longest(names: Iterable[str], n_bytes: int, system: str) -> None:
-    """Raise ParameterError if a feature name is longer than a system (`system`) supports."""
+    """Raise ParameterError if a feature name has more than `n_bytes`, the limit of `system`."""
     for name in names:
         if len(name.encode()) > n_bytes:
             raise _unfit(name, f"names in {system} have at most {n_bytes} bytes")
@@ -123,7 +126,7 @@ def shown(name: str) -> str:
 
 
 def identifier(text: str) -> str:
-    """Turn a text into an identifier of letters, digits and underscores.
+    """Return a text as an identifier of letters, digits and underscores.
 
     Examples
     --------
@@ -135,7 +138,7 @@ def identifier(text: str) -> str:
 
 
 def identifiers(names: Sequence[str]) -> list[str]:
-    """Turn feature names into distinct identifiers; names that are identifiers are kept."""
+    """Return distinct identifiers for feature names; names that are identifiers are kept."""
     own = {name for name in names if IDENTIFIER.fullmatch(name)}
     folded = {name.casefold() for name in own}
     found = []

@@ -1,6 +1,6 @@
-"""The export targets: systems that can run an exported model, with what each of them supports.
+"""The export targets: systems that can run an exported model, and what each of them supports.
 
-The modules that write and run an export are imported when the target is first used.
+The modules that write and run the files of a target are imported when it is first used.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ class Target(NamedTuple):
     run: str  # function in engines.py that scores documents with the files
     precision: Literal["float64", "float32"] = "float64"  # precision of features and scores
     missing: str = "NaN"  # how the target represents missing values; linear models count them as 0
-    takes: tuple[str, ...] = ("linear",)  # kinds of models that the target supports
+    takes: tuple[str, ...] = ("linear",)  # kinds of models that the target supports; see KINDS
     by_name: bool = True  # whether features are found by name rather than by position
     has_offset: bool = True  # whether the target can add a constant to scores
     has_dialects: bool = False  # whether the name ends with a dialect, as in "sql:mysql"

@@ -30,9 +30,10 @@ Entry = TypeVar("Entry")
 
 @dataclass(frozen=True)
 class Sum(Generic[Entry]):
-    """Base of models for export: the score is the offset plus the sum of terms, in feature order.
+    """Base class of models for export: a score is the offset plus a sum of terms.
 
-    A term is the contribution of a feature (or of a training document, in a kernel model).
+    A term is the contribution of a feature or, in a kernel model, of a training document. Terms are
+    in the order of the features.
     """
 
     name: str  # name of the model: letters, digits and _
@@ -43,7 +44,7 @@ class Sum(Generic[Entry]):
 
     @property
     def counts(self) -> dict[str, int]:
-        """Number of nonzero parts of the model, such as {"weights": 12} for a linear model."""
+        """Numbers of nonzero parts of the model, such as {"weights": 12} for a linear model."""
         raise NotImplementedError
 
     @property
@@ -77,7 +78,7 @@ class WeightedSum(Sum[Term]):
         return tuple(term.place for term in self.terms)
 
     def listed(self) -> tuple[Term, ...]:
-        """Return the features with their weights or, if there are none, one of weight 0.
+        """Return the terms of the model or, if all weights are zero, the first feature's term.
 
         Some systems that a model is exported to require at least one feature.
         """
@@ -92,7 +93,7 @@ class WeightedSum(Sum[Term]):
 
 @dataclass(frozen=True)
 class CurveAxis:
-    """A feature with the knots of its curve; if it is categorical, they are the categories."""
+    """A feature of a curve or a grid, and its knots there (for a category feature, categories)."""
 
     place: int  # column number of the feature
     name: str
@@ -149,9 +150,9 @@ class GridTerm:
 
     @property
     def hats(self) -> list[Curve]:
-        """Hat functions of the first feature: curve k is 1 at knot k and 0 at all other knots.
+        """Hat functions of the first feature: curve k is 1 at node k and 0 at all other nodes.
 
-        The first curve is 1 for missing values.
+        Node 0, and so curve 0, is for missing values.
         """
         return _curves_on(self.axes[0], np.eye(self.axes[0].knots.size + 1))
 
@@ -221,8 +222,8 @@ class Landmark:
 class KernelSum(Sum[Landmark]):
     """A kernel model for export: offset + Σ weight · kernel((features − center) / scale, landmark).
 
-    Landmarks are training documents. The kernel is one of :data:`KERNELS`, which can be computed
-    from inner products. A missing feature counts as 0.
+    Landmarks are training documents. The kernel is one of :data:`KERNELS`, all of which can be
+    computed from inner products. A missing feature counts as 0.
     """
 
     kernel: str
@@ -247,8 +248,8 @@ class KernelSum(Sum[Landmark]):
 def term_list(term: CurveTerm | GridTerm) -> str:
     """Return a curve or a grid as a list in the syntax of Python and JavaScript.
 
-    The list has, for each feature, [column number, 1 if categorical, knots], then the values for
-    missing features and at the knots.
+    The list has one entry [column number, 1 if categorical (else 0), knots] per feature, then the
+    values at the nodes.
     """
     axes = [[axis.place, int(axis.categorical), axis.knots.tolist()] for axis in term.axes]
     return repr([*axes, term.at_nodes.tolist()])
@@ -261,7 +262,7 @@ def sum_over(
     offset: float = 0.0,
     dialect: str | None = None,
 ) -> Sum[Any]:
-    """Convert a model to a sum of its nonzero terms, the form in which it is exported."""
+    """Return a model as a sum of its nonzero terms, the form in which it is exported."""
     names = tuple(features)
     if isinstance(model, AdditiveModel):
         curves = tuple(
@@ -300,7 +301,7 @@ def sum_over(
 
 
 def check_numbers(model: Model) -> None:
-    """Raise ValueError if a model has NaN, infinity or a kernel that no export target supports."""
+    """Raise ValueError if a model has NaN or infinity, or a kernel that export does not support."""
     if isinstance(model, AdditiveModel):
         names = model.feature_names
         parts: list[tuple[str, Sequence[Floats], Floats]] = [

@@ -31,7 +31,7 @@ def scientific(value: float) -> str:
 
 
 def sum_of(terms: Sequence[str], empty: str, indent: str = "  ") -> str:
-    """Join terms with "+" to a sum with nested parentheses; `empty` if there are no terms.
+    """Return the sum of `terms` as code with nested parentheses, or `empty` if there are none.
 
     A parenthesis has at most 16 terms, because parsers of some systems fail on longer sums.
     """

@@ -1,4 +1,4 @@
-"""Verification of exports: scores of the exported files are compared with scores of the model."""
+"""Verification of exports: comparison of an exported model's scores with the model's own."""
 
 from dataclasses import dataclass, replace
 
@@ -22,14 +22,14 @@ class VerificationError(ValueError):
 
 @dataclass(frozen=True)
 class Verification:
-    """Result of comparing the scores of an export with the scores of the model."""
+    """Result of :func:`verify`: differences between the scores of an export and of its model."""
 
     engine: str
-    is_reference: bool  # whether the engine's arithmetic was reimplemented instead of run
+    is_reference: bool  # whether a reimplementation of the engine's arithmetic was used
     documents: int
     queries: int
     largest_difference: float  # largest difference between exported and model scores
-    allowed_difference: float  # documented accuracy of the target
+    allowed_difference: float  # largest difference that the documentation allows for the target
     spread: float  # highest minus lowest score of the model
     largest_score: float  # largest absolute score of the model
     negative_scores: int  # number of negative scores, if the engine rejects them
@@ -55,9 +55,9 @@ class Verification:
 def run_export(
     model: Model, to: str, files: Files, X: ArrayLike, names: Names | None = None
 ) -> EngineRun:
-    """Score documents with the files of an exported model, in the system that they are for.
+    """Return scores of documents by an exported model, computed by the system it was exported to.
 
-    If that system cannot easily be run, a reimplementation of its arithmetic is used.
+    If this system cannot easily be run, a reimplementation of its arithmetic is used.
 
     Parameters
     ----------

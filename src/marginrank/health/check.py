@@ -1,4 +1,4 @@
-"""The function `check_data`: find defects of ranking data, and of a train/test split."""
+"""The function `check_data`, which finds defects of ranking data and of a train/test split."""
 
 from marginrank.data import RankingData
 from marginrank.data.held_out import check_same_features
@@ -52,11 +52,11 @@ def check_data(train: RankingData, test: RankingData | None = None) -> list[Find
     Notes
     -----
     X is read in blocks of rows, so it need not fit in memory. Leaks and drift are estimated on a
-    sample of whole queries with at most 20,000 documents of each file (fewer, but at least 500, if
-    there are many features); everything else is exact. Drift is checked if both files have at least
-    ten queries.
+    random sample of queries with at most 20,000 documents of each data set (fewer, but at least
+    500, if there are many features); everything else is exact. Drift is checked if both data sets
+    have at least ten queries.
 
-    Query ids 0, 1, 2, … or 1, 2, 3, … in both files are not compared, because each file may
+    Query ids 0, 1, 2, … or 1, 2, 3, … in both data sets are not compared, because each data set may
     number its own queries.
 
     Examples

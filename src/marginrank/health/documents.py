@@ -16,7 +16,7 @@ SAMPLE_ENTRIES = 1 << 24  # most entries of X in a sample
 MOST_DOCUMENTS = 20_000  # most documents in a sample
 FEWEST_DOCUMENTS = 500  # fewest documents in a sample, even with many features
 
-LARGEST = 1e150  # largest difference; its square is finite
+LARGEST = 1e150  # differences are clipped to this magnitude, so their squares are finite
 
 
 class Block(NamedTuple):
@@ -43,9 +43,9 @@ def blocks(data: RankingData) -> Iterator[Block]:
 
 
 def sample(data: RankingData, seed: int) -> Block:
-    """Return all documents if they are few, else the documents of random queries.
+    """Return a Block with all documents if they are few, else with the documents of random queries.
 
-    The number of documents is limited, so the last query of a sample may be incomplete.
+    The number of documents is limited, so one query of a sample may be incomplete.
     """
     most = SAMPLE_ENTRIES // data.n_features
     most = min(max(most, FEWEST_DOCUMENTS), MOST_DOCUMENTS)

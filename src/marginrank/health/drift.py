@@ -1,6 +1,6 @@
 """Drift: find features and labels whose distribution differs between training and test data.
 
-Values are replaced by their ranks among the documents of both files. A different mean rank is a
+Values are replaced by their ranks among the documents of both data sets. A different mean rank is a
 shift; a different mean distance from the middle rank is a change of scale. Standard errors are
 computed over queries, because documents of a query resemble each other.
 """
@@ -72,11 +72,11 @@ def check_drift(train: RankingData, test: RankingData) -> list[Finding]:
 def _compare(
     values: Floats, query: Integers, is_test: NDArray[np.bool_], n_features: int
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """Compare training and test values of each column; return effects, and whether it drifts.
+    """Compare training and test values of each column; return two effects and a mask of drift.
 
     The first effect, a shift, is the probability that a test value is above a training value,
     minus ½. The second, a change of scale, is the same for distances from the middle rank. A column
-    drifts if an effect is both large and significant.
+    drifts if an effect is both large and significant; `n_features` corrects for multiple tests.
     """
     filled = np.where(np.isnan(values), -np.inf, values)  # missing values are the lowest
     ranks = _ranks(filled)

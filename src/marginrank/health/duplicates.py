@@ -27,8 +27,8 @@ CORRELATED = 0.999
 RADIUS = float(np.sqrt(2 * (1 - CORRELATED) * 45))
 NEIGHBORS = 4  # number of nearest features with which each feature is compared
 MOST_PAIRS = 4096  # most candidate pairs that are compared, the closest first
-# A feature is compared if at least this many documents do not have its commonest value. Features
-# with fewer may agree by chance.
+# A feature is compared if at least this many of its values are neither zero nor missing, and if two
+# values differ. With fewer values, features may agree by chance.
 FEWEST_VALUES = 10
 
 
@@ -77,7 +77,7 @@ def check_duplicates(data: RankingData, summary: FeatureSummary) -> list[Finding
 def find_resemblances(data: RankingData, summary: FeatureSummary) -> list[Resemblance]:
     """Return the features that equal an earlier feature, or have a correlation close to ±1 with it.
 
-    Each is listed once, with the first such feature.
+    Each feature is listed once, with the first feature that it resembles.
     """
     pairs = _candidates(summary)
     if pairs.size == 0:
@@ -136,7 +136,7 @@ def _candidates(summary: FeatureSummary) -> Integers:
 def _compare(
     data: RankingData, summary: FeatureSummary, pairs: Integers
 ) -> tuple[NDArray[np.bool_], Floats]:
-    """Compare pairs of features in all documents: return whether they are equal, and correlations.
+    """Return, for each pair of features, whether it is equal in all documents, and its correlation.
 
     If one of the features has the same value in nearly all documents, the pair counts as not equal
     and not correlated.

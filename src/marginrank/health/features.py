@@ -40,7 +40,7 @@ def _check_constant(data: RankingData, summary: FeatureSummary) -> list[Finding]
 
 
 def _check_constant_in_queries(data: RankingData, summary: FeatureSummary) -> list[Finding]:
-    if data.n_queries == data.n_documents:  # check_queries reports this
+    if data.n_queries == data.n_documents:  # every feature is constant; check_queries reports it
         return []
     constant = np.flatnonzero(summary.varies & ~summary.varies_within).tolist()
     names = [name_of(j, data.feature_names) for j in constant]

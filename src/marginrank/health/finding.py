@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 Severity = Literal["error", "warning", "note"]
-SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")  # the worst first
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")  # most severe first
 MOST_FEATURES = 20  # most findings per code; further features are only counted
 
 
@@ -16,10 +16,10 @@ class Finding:
     Attributes
     ----------
     code : str
-        The kind of defect, such as "constant-feature"; the same in all versions.
+        The kind of defect, such as "constant-feature". Codes do not change between versions.
     severity : {"error", "warning", "note"}
-        An error makes results wrong, a warning probably makes them worse, and a note is good to
-        know.
+        An "error" makes results wrong, a "warning" probably makes them worse, and a "note" may be
+        intended.
     place : str
         The name of a feature, "train" or "test", or "" for the data as a whole.
     message : str

@@ -11,8 +11,9 @@ from marginrank.health.finding import Finding, findings_by_feature
 from marginrank.metrics.feature_ranking import rank_features
 
 NEARLY_PERFECT = 0.99  # pairwise accuracy of one feature alone
-# Leaks are not checked if fewer documents have another label than the commonest of their query
-# (plus one document per doubling of the features): one of many features may order them by chance.
+# Leaks are checked if at least this many documents, plus one per doubling of the number of
+# features, do not have the commonest label of their query. With fewer such documents, one of many
+# features may order all pairs by chance.
 FEWEST_CHOICES = 20
 
 
@@ -55,9 +56,9 @@ def _n_choices(data: RankingData, documents: Integers, query: Integers) -> int:
 
 
 def _without_missing(X: Floats) -> Floats:
-    """Replace missing values of X by a value below all others.
+    """Return X with missing values replaced by a value below all others.
 
-    They are not ignored, because a value may be missing depending on the label.
+    Missing values are not ignored, because whether a value is missing may depend on the label.
     """
     values = X.data if sp.issparse(X) else X
     missing = np.isnan(values)

@@ -51,8 +51,9 @@ def _check_documents(train: RankingData, test: RankingData) -> list[Finding]:
     trained, tested = _hashes(train, dtype), _hashes(test, dtype)
     distinct = np.unique(tested)
     n_shared = np.count_nonzero(np.isin(distinct, trained))
-    # The number of shared documents that is expected by chance, if also unrelated queries share
-    # some. It is measured between two halves of the training data, and twice as large for all.
+    # The number of shared documents to expect by chance, because unrelated queries may share
+    # documents. It is measured between two halves of the training queries. The whole has twice as
+    # many queries as a half, hence the factor 2.
     expected = 2 * _repeated_share(train, trained) * distinct.size
     if n_shared <= expected + 4 * np.sqrt(expected):
         return []
@@ -72,9 +73,9 @@ def _check_documents(train: RankingData, test: RankingData) -> list[Finding]:
 
 
 def _repeated_share(train: RankingData, trained: Hashes) -> float:
-    """Return how often documents are repeated in other queries of the training data.
+    """Return the share of documents in half of the training queries that the other half has, too.
 
-    It is the share of the distinct documents in half of the queries that the other half has, too.
+    The share is over distinct documents; `trained` has one hash per document.
     """
     odd = train.queries.query_of_document % 2 == 1
     distinct = np.unique(trained[odd])
@@ -82,7 +83,7 @@ def _repeated_share(train: RankingData, trained: Hashes) -> float:
 
 
 def _hashes(data: RankingData, dtype: Any) -> Hashes:
-    """Return a hash of the features of each document, query by query.
+    """Return a hash of the features of each document; documents are ordered query by query.
 
     Zeros do not change the hash, so dense and sparse matrices have the same hashes.
     """

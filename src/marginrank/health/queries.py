@@ -12,7 +12,7 @@ from marginrank.health.finding import Finding, Severity, listed
 IMBALANCED = 0.99  # share of the documents with the commonest label
 SOME_WITHOUT_PAIRS = 0.1  # share of the queries; any data may have a few
 MANY_WITHOUT_PAIRS = 0.5
-LEAST_PRODUCT = 10  # least product of ids that divide sizes of queries: a smaller one may be chance
+LEAST_PRODUCT = 10  # see _ids_divide_sizes: with a smaller product of ids, it may be chance
 
 
 def check_queries(data: RankingData, place: str) -> list[Finding]:
@@ -133,8 +133,8 @@ def _ids_divide_sizes(data: RankingData) -> bool:
     """Return True if query ids look like group sizes that were passed as qid by mistake.
 
     Groups of the same size are then merged to one query, so each id divides the size of its query.
-    Small ids may do so by chance. If all ids equal the sizes of their queries, no groups were
-    merged and the queries are right.
+    Small ids may divide the sizes by chance. If all ids equal the sizes of their queries, no groups
+    were merged, so the queries are right.
     """
     ids = numbers_of(data.query_ids)
     sizes = data.queries.sizes
@@ -144,7 +144,7 @@ def _ids_divide_sizes(data: RankingData) -> bool:
 
 
 def numbers_of(ids: NDArray[Any]) -> Integers | None:
-    """Convert query ids to integers; return None if one is not an integer from 0 to 10¹⁸ - 1."""
+    """Return query ids as int64, or None if one is not an integer from 0 to 10¹⁸ − 1."""
     texts = [str(i) for i in ids.tolist()]
     if not all(text.isdecimal() and len(text) <= 18 for text in texts):
         return None

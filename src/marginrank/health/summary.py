@@ -12,7 +12,8 @@ from marginrank._utils.types import Floats, Integers
 from marginrank.data import RankingData
 from marginrank.health.documents import blocks, differences
 
-# Not a small number: a random feature may have been drawn with the same seed.
+# Seed of the projections. It is not a small number: a random feature of the data may have been
+# drawn with a small seed, and would then equal a projection's random numbers.
 SEED = 0x9E3779B97F4A7C15
 N_PROJECTIONS = 8  # random sums over documents, to find columns that resemble each other
 
@@ -47,7 +48,7 @@ class _Part(NamedTuple):
 
 
 def summarize(data: RankingData) -> FeatureSummary:
-    """Compute statistics of each feature in one pass over the documents, block by block."""
+    """Return statistics of each feature, computed in one pass over the documents."""
     rng, n = np.random.default_rng(SEED), data.n_documents
     total, shift, last = None, np.zeros(data.n_features), None
     noise_sum = np.zeros(N_PROJECTIONS)
@@ -104,7 +105,7 @@ def _part(X: Floats, noise: Floats, shift: Floats) -> _Part:
 
 
 def _sparse_part(X: Any, noise: Floats) -> _Part:
-    """Return the statistics of a block in CSR, like :func:`_part`, with shift zero."""
+    """Return the statistics of a block in CSR; sums are relative to 0, unlike in :func:`_part`."""
     n_rows, n = X.shape
     by_column = X.tocsc()
     entries, starts = np.diff(by_column.indptr), by_column.indptr[:-1]
@@ -141,7 +142,8 @@ def _joined(a: _Part, b: _Part) -> _Part:
 def _changes(last: Any, X: Any, query: Integers) -> NDArray[np.bool_]:
     """Return, for each feature, whether two consecutive documents of a query in a block differ.
 
-    `last` is the last document before the block, with its query, or None. Missing values are equal.
+    `last` is (row, query) of the last document before the block, or None. Missing values count as
+    equal.
     """
     sparse = sp.issparse(X)
     if last is not None:

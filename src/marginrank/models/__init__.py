@@ -1,7 +1,7 @@
 """Fitted models as plain data, their files, and scores of models of other libraries.
 
-Names are imported when they are first used, because solvers import
-:mod:`marginrank.models.fit_report` and need nothing else.
+The names of this package are imported on first use: solvers import only
+:mod:`marginrank.models.fit_report` and should not load the rest.
 """
 
 from importlib import import_module

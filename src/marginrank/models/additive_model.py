@@ -123,7 +123,7 @@ class AdditiveModel:
     kind: ClassVar[str] = "marginrank AdditiveRankSVM"  # library and estimator
 
     def __repr__(self) -> str:
-        """Return the numbers of curves and interactions."""
+        """Return the class name with the numbers of curves and interactions."""
         return f"AdditiveModel({len(self.curves)} curves, {len(self.interactions)} interactions)"
 
     @property
@@ -220,10 +220,10 @@ def contributions(curves: list[Curve], X: Any, interactions: Sequence[Interactio
 class Importance(NamedTuple):
     """Importances of the features, then of the interactions, of an additive model.
 
-    An importance is the standard deviation within queries of what the feature adds to the score.
+    An importance is the within-query standard deviation of a contribution to the score.
     """
 
-    spread: Floats  # within-query standard deviation of each curve and interaction
+    spread: Floats  # the importance of each feature, then of each interaction
     error: Floats  # standard error of the importance, from a bootstrap over queries
 
 
@@ -232,7 +232,8 @@ def documents_of(
 ) -> tuple[Any, ArrayLike | None]:
     """Return the documents X and their query ids, validated for an additive model.
 
-    Raise ValueError if X lacks features of the model. If X is a RankingData, it has the query ids.
+    The query ids are `qid`, or are taken from X if it is a RankingData. Raise ValueError if the
+    features of X are not the features of the model.
     """
     names, checked = columns_of(X), X
     if isinstance(X, RankingData):
@@ -250,9 +251,10 @@ def importance(
 ) -> Importance:
     """Return the importance of each feature and interaction of an additive model on documents X.
 
-    The importance is the standard deviation within queries of what the feature adds to the score. A
+    The importance is the within-query standard deviation of the contribution to the score. A
     feature that is constant within queries has importance 0, because no ranking depends on it.
-    Without `qid`, all documents belong to one query. `seed` is for a bootstrap over queries.
+    Without `qid`, all documents belong to one query. `seed` is for the bootstrap over queries that
+    estimates standard errors.
     """
     X, qid = documents_of(model, X, qid)
     X = X.toarray() if sp.issparse(X) else X

@@ -73,7 +73,7 @@ def reasons_by_feature(
 
 
 def largest_reasons(reasons: Sequence[Reason], top: int) -> tuple[list[Reason], int, float]:
-    """Return the `top` largest contributions, and the number and sum of the other nonzero ones."""
+    """Return the `top` largest contributions, and the count and sum of the other nonzero ones."""
     used = sorted((r for r in reasons if r.difference), key=lambda r: -abs(r.difference))
     others = used[top:]
     return used[:top], len(others), math.fsum(reason.difference for reason in others)

@@ -41,8 +41,9 @@ class Iteration(NamedTuple):
 
     `objective` is the objective F at this iteration. `gap` is a certified upper bound on F − F*,
     with the minimum F*, and `estimate` the solver's estimate of F − F*. `inner_iterations` counts
-    conjugate gradient steps, and `sweeps` passes over X since the start. `fraction` is the share of
-    the documents in use.
+    the conjugate gradient steps of the iteration, and `sweeps` the passes over X since the start of
+    the fit. `fraction` is the share of the documents that the iteration used; solvers may begin
+    with a sample.
 
     Examples
     --------
@@ -72,8 +73,9 @@ class Pass(NamedTuple):
     """One pass over the data, as listed in the history of an online fit.
 
     `objective` is the objective at the end of the pass. For streamed text, which is not read again,
-    it is an estimate from the losses of the queries during the pass. `metric` is computed on
-    validation data, and NaN without any. `steps` counts from the start of the fit.
+    it is an estimate from the losses of the queries during the pass. `metric` is the metric on
+    validation data, or NaN if there are none. `steps` is the number of steps since the start of the
+    fit.
     """
 
     iteration: int
@@ -86,7 +88,7 @@ class Pass(NamedTuple):
 class StreamFacts(NamedTuple):
     """Statistics of disk reads during a fit that read X from disk."""
 
-    n_parts: int  # parts of X, each with whole queries
+    n_parts: int  # number of parts of X, each with whole queries
     bytes_read: int  # bytes read in all passes
     pinned_bytes: int  # memory of the parts that stay in memory after the first pass
 
@@ -106,23 +108,23 @@ class FitReport:
         Number of iterations (of passes, for an online fit) and of pairs.
     support_pairs : int or None
         Number of support pairs, whose score difference is less than their margin; with the logistic
-        loss on listed pairs, all of them. None for an online fit, a fit on a cluster and a model
-        read from a file.
+        loss on listed pairs, the number of all pairs. None for an online fit, a fit on a cluster
+        and a model read from a file.
     loss_error : float or None
-        Largest error of the loss of a pair. It is 0 for every loss but the logistic loss on pairs
-        from labels, which is approximated by a sum of hinge terms. None for a model read from a
-        file.
+        Largest error of the computed loss of a pair. It is 0 for every loss except the logistic
+        loss on pairs from labels, which is approximated by a sum of hinge terms. None for a model
+        read from a file.
     n_rounds : int or None
         For an NDCG objective, the number of consecutive fits: the ranking by each fit determines
         the pair weights of the next one.
     C, smoothness : float or None
-        The weight of the loss in a sparse model, and of the roughness of curves in an additive
-        model, which may be chosen from the data.
+        The weight of the loss in a sparse model, and the weight of the roughness of curves in an
+        additive model, also if they were chosen from the data. None for other models.
     history : list of Iteration, list of Pass, or None
         One entry per iteration or pass.
     without_effect : tuple of int
-        Features that are constant within every query, so no pair depends on them; empty if the
-        features were not scaled.
+        Columns of features that are constant within every query, so no pair depends on them; empty
+        if the features were not scaled.
     position_effect : ndarray or None
         Effect of each position on the score of a click, or one row of effects per context.
     contexts : ndarray or None
@@ -130,9 +132,9 @@ class FitReport:
     stream : StreamFacts or None
         Reads from disk, if X was not in memory.
     error : OSError or None
-        The error that ended the fit; the model is the best one before it.
+        The error that ended the fit; the model is the best one found before the error.
     note : str or None
-        A deviation from the requested fit.
+        A sentence about how the fit deviated from the request, for a warning.
     """
 
     objective: float
@@ -186,8 +188,8 @@ class Closeness(Protocol):
 def relative_distance(result: Closeness) -> float:
     """Return the estimated distance to the optimum divided by the objective, (F − F*) / F.
 
-    F is the objective and F* its minimum. The estimated distance is at most the certified gap. If F
-    is 0, the result is 0 or infinity.
+    F is the objective and F* its minimum. F − F* is the smaller one of `estimate` and the certified
+    `gap`. If F is 0, the result is 0 or infinity.
     """
     distance = min(result.estimate, result.gap)
     if result.objective > 0.0:

@@ -86,11 +86,11 @@ def foreign_scores(model: Any, X: Any) -> Floats:
 
 
 def foreign_reasons(model: Any, preferred: Any, other: Any) -> list[Reason]:
-    """Explain the difference of two scores of a LightGBM or XGBoost model by its features.
+    """Return the contributions of features to the difference of two LightGBM or XGBoost scores.
 
     Contributions are the Shapley values of the trees, as LightGBM and XGBoost compute them. They
-    sum to the difference of the raw scores, which are the scores of rankers and most regressors;
-    classifiers transform them.
+    sum to the difference of the raw scores. Rankers and most regressors predict raw scores;
+    classifiers predict a function of them.
 
     Parameters
     ----------
@@ -103,8 +103,8 @@ def foreign_reasons(model: Any, preferred: Any, other: Any) -> list[Reason]:
     Returns
     -------
     list of Reason
-        One per feature, the largest contribution first, as from ``explain`` of the models of
-        marginrank.
+        One per feature, the largest contribution first, as returned by the method ``explain`` of a
+        model of marginrank.
 
     Raises
     ------
@@ -170,7 +170,7 @@ def _names_of(booster: Any) -> list[str] | None:
 
 
 def _contributions(booster: Any, row: Any, missing: float) -> Floats:
-    """Return the contribution of each feature to the raw score of a row, and the constant.
+    """Return the contribution of each feature to the raw score of a row, then the constant.
 
     `missing` is the value that XGBoost's estimators replace by NaN.
     """
@@ -189,7 +189,7 @@ def _contributions(booster: Any, row: Any, missing: float) -> Floats:
 
 
 def _rounds(booster: Any) -> tuple[int, int]:
-    """Return the range of boosting rounds up to early stopping; (0, 0) for all."""
+    """Return XGBoost's `iteration_range` up to the best round of early stopping; (0, 0) is all."""
     best = booster.attr("best_iteration")
     return 0, 0 if best is None else int(best) + 1
 

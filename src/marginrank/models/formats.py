@@ -1,4 +1,4 @@
-"""Reading and writing of model files, whose format is recognized by the first bytes."""
+"""Reading and writing of model files; the first bytes of a file determine its format."""
 
 import os
 from collections.abc import Callable, Iterable

@@ -1,4 +1,4 @@
-"""Fusion models as plain data: weights of retrieval signals, their normalization and files.
+"""Fusion models (weights of retrieval signals) as plain data, their scores and JSON files.
 
 ``docs/reference/formats.md`` describes the files.
 """
@@ -64,7 +64,8 @@ class FusionModel:
     rrf_constant : float
         c of "rrf": the normalized score is 1 / (c + rank), with ranks from 1.
     depth : int
-        Number of documents per signal and query; documents at greater ranks count as not retrieved.
+        Number of top documents of each signal that count in a query; documents at greater ranks
+        count as not retrieved.
     query_features : tuple of QueryFeature
         Features of queries on which the weights depend.
     parameters : dict
@@ -115,7 +116,7 @@ class FusionModel:
                 )
 
     def __repr__(self) -> str:
-        """Return the weights by signal."""
+        """Return the class name with the normalizer and the weight of each signal."""
         pairs = zip(self.signals, self.weights, strict=True)
         weights = ", ".join(f"{name}: {weight:.3g}" for name, weight in pairs)
         return f"FusionModel({self.normalizer}, {weights})"
@@ -126,9 +127,9 @@ class FusionModel:
         Parameters
         ----------
         runs : mapping or RankingData
-            One run per signal, by its name: as from :func:`~marginrank.load_run`, a data frame or a
-            ranx.Run. A query that a run lacks has no documents there. Or data from
-            :meth:`~marginrank.RankingData.from_runs`.
+            One run per signal, by the signal's name: a dict as from :func:`~marginrank.load_run`, a
+            data frame or a ranx.Run. If a run lacks a query, it has retrieved no documents for it.
+            Or data from :meth:`~marginrank.RankingData.from_runs`.
         query_features : mapping, optional
             The features of each query, ``{query: {feature: number}}``.
 

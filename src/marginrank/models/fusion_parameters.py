@@ -23,7 +23,7 @@ FUSION = "Learning of the weights"
 
 
 def check_normalizers(value: Any) -> list[str]:
-    """Return a parameter `normalizer`, one or several names, as a list of names.
+    """Return the parameter `normalizer`, which is one name or several, as a list of names.
 
     Raise ParameterError if a name is unknown.
     """

@@ -62,7 +62,7 @@ CHECKS: Mapping[str, Callable[[Any], bool]] = {
 class Fields:
     """Reader of the fields of a JSON object in a model file, with checks of their types.
 
-    An error names the missing or invalid field.
+    Errors name the missing or invalid field.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Fields:
         return cls(path, fields)
 
     def inside(self, fields: dict[str, Any], place: str = "") -> "Fields":
-        """Return a reader of a nested JSON object; `place` is its location for error messages."""
+        """Return a Fields for a nested JSON object; `place` is its location for error messages."""
         return Fields(self.path, fields, self._error, place)
 
     def damaged(self, what: str) -> ValueError:
@@ -210,7 +210,7 @@ def format_to_json(format: str) -> dict[str, Any]:
 
 
 def training_to_json(report: FitReport | None) -> dict[str, Any] | None:
-    """Convert a fit report, without its history, to a JSON object."""
+    """Return a fit report, without its history, as a JSON object."""
     if report is None:
         return None
     content = {
@@ -227,7 +227,7 @@ def training_to_json(report: FitReport | None) -> dict[str, Any] | None:
 def history_to_json(
     report: FitReport | None, kind: HistoryLine = Iteration
 ) -> dict[str, Any] | None:
-    """Convert the history of a fit to a JSON table; `kind` is the class of its entries."""
+    """Return the history of a fit as a JSON table; `kind` is the class of its entries."""
     if report is None or report.history is None:
         return None
     rows = [[encode(value) for value in line] for line in report.history]
@@ -235,7 +235,7 @@ def history_to_json(
 
 
 def parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert parameters of an estimator to JSON; functions become names, generators None."""
+    """Return the parameters of an estimator for JSON, functions as names and generators as None."""
     return {name: _encode_parameter(name, value) for name, value in parameters.items()}
 
 
@@ -257,7 +257,7 @@ def _encode_parameter(name: str, value: Any) -> Any:
 
 
 def encode(value: Any) -> Any:
-    """Convert a value to JSON: arrays to lists, numbers that are not finite to strings."""
+    """Return a value for JSON: arrays become lists, numbers that are not finite become strings."""
     if isinstance(value, (list, tuple)):
         return [encode(entry) for entry in value]
     if isinstance(value, float) and not math.isfinite(value):

@@ -85,7 +85,7 @@ class KernelModel:
     kind: ClassVar[str] = "marginrank KernelRankSVM"  # library and estimator
 
     def __repr__(self) -> str:
-        """Return the numbers of landmarks and features."""
+        """Return the class name with the numbers of landmarks and features."""
         return f"KernelModel({self.dual_coef.size} landmarks, {self.n_features} features)"
 
     def kernel(self) -> Kernel:
@@ -130,7 +130,7 @@ class KernelModel:
         return weights if self.scale is None else weights / self.scale**2
 
     def compared(self) -> Landmarks:
-        """Return the model's training documents, as an object that computes kernels with them."""
+        """Return the Landmarks, which compute kernels with the stored training documents."""
         from marginrank.models.kernels import Landmarks  # late: it imports scikit-learn
 
         return Landmarks(self.kernel(), self.landmark_rows, self.landmarks, self.scale)

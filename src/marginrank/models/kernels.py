@@ -83,7 +83,7 @@ class Landmarks:
 
     @cached_property
     def seen(self) -> Any:
-        """The landmark documents, centered and divided by the scale, as arguments of the kernel."""
+        """The landmark documents as passed to the kernel: centered and divided by `scale`."""
         return self._as_seen(self.documents)
 
     def _as_seen(self, X: Any) -> Any:
@@ -118,7 +118,8 @@ class Landmarks:
     ) -> NDArray[Any]:
         """Return K B, with the kernel matrix K of the documents X and the landmark documents.
 
-        It is computed in blocks of rows, which do not depend on the number of threads.
+        K is computed in blocks of rows that do not depend on the number of threads, so neither do
+        the rounding errors.
         """
         out = np.empty((X.shape[0], *B.shape[1:]), dtype)
         step = max(1, BLOCK_BYTES // (8 * self.rows.size))

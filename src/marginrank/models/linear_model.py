@@ -25,7 +25,7 @@ class LostFunction:
     name: str
 
     def __call__(self, *_: Any) -> NoReturn:
-        """Raise ValueError."""
+        """Raise ValueError, because the function is not available."""
         raise ValueError(
             f"{self.parameter} was a callable ({self.name}) and is not stored in model files; set "
             f"it with set_params({self.parameter}=...) before a fit."
@@ -64,7 +64,7 @@ class LinearModel:
     scale: Floats | None = None
 
     def __repr__(self) -> str:
-        """Return the estimator and the number of features."""
+        """Return the class name with the estimator and the number of features."""
         return f"LinearModel({self.estimator}, {self.coef.size} features)"
 
     @property

@@ -63,9 +63,12 @@ def ndcg_cutoff(objective: Any) -> int | None:
 
 
 class PairSelection(NamedTuple):
-    """Pairs to train on: labels, or ranks of distinct labels in a query, differ by ≤ `width`."""
+    """Condition on the pairs to train on: a maximum difference between the two documents.
 
-    width: int | None  # None for all pairs
+    The difference is between labels if `by_label`, else between dense ranks of labels in the query.
+    """
+
+    width: int | None  # maximum difference; None for all pairs
     by_label: bool = False
 
 
@@ -116,7 +119,10 @@ def takes_two_labels(margin: Any) -> bool:
 
 
 def _must_be(name: str, value: Any, takes: str, choices: Iterable[str]) -> ParameterError:
-    """Return a ParameterError for an invalid value; on the command line it lists only names."""
+    """Return a ParameterError for an invalid value, with the valid values.
+
+    In Python they are the text `takes`; on the command line only the names `choices` are valid.
+    """
     names = ", ".join(map(repr, choices))
     wording = Wording(takes.format(names=names), f"one of {names}")
     return ParameterError(given(name, value), " must be ", wording, ".")
@@ -136,7 +142,10 @@ def check_scale(scale: Any) -> None:
 
 
 def check_scale_values(scale: Any, n_features: int | None = None) -> "Floats":
-    """Return feature scales as a vector; raise ParameterError unless one positive per feature."""
+    """Return divisors of features as a vector; raise ParameterError if one is not positive.
+
+    If `n_features` is given, there must be one divisor per feature.
+    """
     import numpy as np
 
     try:
@@ -417,6 +426,9 @@ ESTIMATOR_ONLY: dict[str, dict[str, Any]] = {
 
 
 def recorded_parameters(estimator: str, parameters: Any) -> dict[str, Any]:
-    """Return all parameters of an estimator by name: the given values, else the defaults."""
+    """Return all parameters of an estimator by name, as recorded in a model.
+
+    The parameters of its fits have the given values, all others their defaults.
+    """
     own = {field.name: getattr(parameters, field.name) for field in fields(parameters)}
     return dict(sorted((ESTIMATOR_ONLY[estimator] | own).items()))

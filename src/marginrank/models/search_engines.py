@@ -41,7 +41,10 @@ def engine_of(path: str) -> str | None:
 
 
 def _plugin_model(content: Any) -> dict[str, Any] | None:
-    """Return the JSON object of a linear model inside a request or response, or None."""
+    """Return the JSON object of a linear model inside a request or response, or None.
+
+    `content` is the parsed JSON of a request to an LTR plugin, or of its response.
+    """
     while isinstance(content, dict):
         if content.get("type") == PLUGIN_TYPE:
             return content

@@ -39,8 +39,8 @@ class RankedDocuments(NamedTuple):
 class LinearScorer:
     """Rank the documents of one query at a time with a linear model.
 
-    It does not import scikit-learn and checks little, so a query of a hundred documents takes a few
-    microseconds. It is immutable, so threads may share it.
+    This class does not import scikit-learn and checks little, so a query of a hundred documents
+    takes a few microseconds. It is immutable, so threads may share it.
 
     Parameters
     ----------
@@ -97,10 +97,10 @@ class LinearScorer:
         ----------
         features : array, sparse matrix, dict, data frame, or RecordBatch, Table or Array of pyarrow
             The documents. An array has shape (n_documents, n_features). A dict has one column per
-            feature, by name; a number stands for all documents. Columns of data frames and of Arrow
-            batches are selected by name, too, and columns without a weight are ignored. If the
-            model has no feature names, a data frame is read as an array. An Arrow array of lists of
-            n_features numbers, such as embeddings, is read without a copy.
+            feature, by name; a number is the same value for all documents. Columns of data frames
+            and Arrow batches are selected by name, too; columns without a weight are ignored. If
+            the model has no feature names, a data frame is read as an array. An Arrow array of
+            lists of n_features numbers, such as embeddings, is read without a copy.
 
         Returns
         -------
@@ -137,7 +137,7 @@ class LinearScorer:
         Returns
         -------
         RankedDocuments
-            Their positions and scores.
+            The positions of the documents in the input and their scores, the best first.
         """
         scores = self.scores(features)
         order = np.argsort(-scores, kind="stable")
@@ -227,7 +227,7 @@ class LinearScorer:
 
 
 def _is_plain(X: Any) -> bool:
-    """Whether X is an array that needs no conversion, the common case in a service."""
+    """Return True if X is an array that needs no conversion, the common case in a service."""
     return (
         type(X) is np.ndarray
         and X.ndim == 2
@@ -246,7 +246,7 @@ def _n_documents(columns: Iterable[ArrayLike]) -> int:
 
 
 def _table(values: Sequence[ArrayLike], names: Sequence[str]) -> NDArray[np.float64]:
-    """Stack columns to an array with one row per feature; repeat a number for all documents."""
+    """Return columns as an array with one row per feature; a number is repeated in all columns."""
     if {type(value) for value in values} <= PLAIN:  # the common case in a service
         try:
             table = np.array(values)

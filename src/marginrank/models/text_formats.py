@@ -96,7 +96,7 @@ class ModelLines:
 
 
 def shorten(text: str) -> str:
-    """Return a text in quotes, truncated to 40 characters, for messages."""
+    """Return the text in quotes, truncated to 40 characters, for messages."""
     return repr(text if len(text) <= 40 else text[:40] + "…")
 
 

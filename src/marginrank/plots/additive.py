@@ -18,17 +18,18 @@ def plot_additive(
 ) -> list[Any]:
     """Draw the most important curves of an additive model, each on its own axes.
 
-    All curves have the same vertical scale. Interactions are drawn as heat maps of their
-    contribution where both features have a value.
+    All curves have the same vertical scale. Interactions are drawn as heat maps; their values for
+    missing features are not shown.
 
     Parameters
     ----------
     model : AdditiveRankSVM or AdditiveModel
         The fitted model.
     X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData, optional
-        Documents. If given, curves are ordered by the within-query standard deviation of their
-        contribution, shown with a bootstrap standard error over queries, and the density of the
-        values is drawn under each curve. Otherwise curves are ordered by their range.
+        Documents. If given, curves are ordered by importance, the within-query standard deviation
+        of their contribution to the score, which the titles show with a bootstrap standard error;
+        a histogram of the feature is drawn under each curve. Otherwise curves are ordered by their
+        range, the largest minus the smallest value.
     qid : array-like of shape (n_documents,), optional
         Queries of the documents; a RankingData brings its own.
     top : int, default=6
@@ -85,7 +86,7 @@ def plot_additive(
 
 
 def _new_grid(figure: Any, n_axes: int) -> list[Any]:
-    """Add axes in rows of up to three to a figure, or to a new one if it is None."""
+    """Return new axes in rows of up to three on a figure, or on a new figure if it is None."""
     columns = min(n_axes, 3)
     n_rows = -(-n_axes // columns)
     with in_style():

@@ -89,7 +89,7 @@ def plot_explanation(
     header = f"feature:  {documents[0]}  vs  {documents[1]}"
     ax.annotate(header, (0, 1), (-4, 2), "axes fraction", color=TEXT, ha="right", **BESIDE)
     ax.axvline(0, color="0.15", linewidth=1)
-    for text in ax.texts:  # the line at zero may cross them
+    for text in ax.texts:  # the line at zero may cross the texts
         text.set_bbox({"facecolor": ax.get_facecolor(), "edgecolor": "none", "pad": 0.5})
     ax.use_sticky_edges = False  # the bars need a margin on both sides
     ax.autoscale_view(scaley=False)

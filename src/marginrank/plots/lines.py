@@ -30,9 +30,9 @@ MOST_LINES = len(PALETTE)  # most lines with a color and a label; other lines ar
 
 
 def plot_path(path: "ModelPath", *, ax: Any = None) -> Any:
-    """Draw the weights along a regularization path against C or the radius, on a logarithmic scale.
+    """Draw the weights of the models on a regularization path against C or the radius (log scale).
 
-    If the models on the path were scored, their scores are drawn above, with a line at the best.
+    If the models were scored, their scores are drawn above, with a vertical line at the best score.
 
     Parameters
     ----------
@@ -45,8 +45,8 @@ def plot_path(path: "ModelPath", *, ax: Any = None) -> Any:
     Returns
     -------
     matplotlib.axes.Axes
-        The axes of the weights, with one line per feature of nonzero weight. The largest six have
-        a color and a name.
+        The axes of the weights, with one line per feature of nonzero weight. The six features with
+        the largest weights have a color and a name.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def _axes_above(ax: Any) -> Any:
 def plot_search(result: "SearchResult", *, ax: Any = None) -> Any:
     """Draw the scores of a parameter search against C or the radius.
 
-    The band around the best line is one standard error to both sides.
+    The line with the best score has a band of one standard error to both sides.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def plot_search(result: "SearchResult", *, ax: Any = None) -> Any:
 def plot_learning_curve(curve: "LearningCurve", *, ax: Any = None) -> Any:
     """Draw a learning curve: validation and training scores against the number of queries.
 
-    The bands are one standard error to both sides.
+    Each line has a band of one standard error to both sides.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ def metric_label(metric: str) -> str:
 
 
 def name_rows(ax: Any, names: Sequence[str]) -> None:
-    """Write the names of the bars of a horizontal bar plot, from the top; "$" is plain text."""
+    """Label the rows of a horizontal bar plot with `names`, from the top; "$" is plain text."""
     ax.set_yticks(range(len(names)), names, parse_math=False)
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.tick_params(axis="y", length=0)
@@ -94,9 +94,9 @@ def write_above(ax: Any, text: str, x: float) -> None:
 
 
 def spread_out(places: Any, gap: float) -> Any:
-    """Move numbers apart until they differ by at least `gap`, such as the heights of labels.
+    """Return numbers, such as heights of labels, moved until they differ by at least `gap`.
 
-    Their order is kept, and the sum of squared movements is minimal.
+    The order is kept, and the sum of squared movements is minimal.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def spread_out(places: Any, gap: float) -> Any:
 
 
 def draw_band(ax: Any, x: Any, mean: Any, error: Any, color: str) -> None:
-    """Draw one standard error around a line: a band, or an error bar for a single point."""
+    """Draw a band of ± `error` around the line `mean`, or an error bar for a single point."""
     if len(x) == 1:
         ax.errorbar(x, mean, error, fmt="none", ecolor=color)
     else:

@@ -1,4 +1,4 @@
-"""Reports on how well a model ranks: a record of plain data, and the HTML page that shows it."""
+"""Reports on how well a model ranks: a record of plain data, and an HTML page made from it."""
 
 from marginrank.reporting.record import Report, report
 

@@ -19,8 +19,8 @@ from marginrank.reporting.resampling import CONFIDENCE, bootstrap_ratios, interv
 
 JUDGED = "judged@10"
 EVIDENCE = 0.05  # p-values below count as evidence of a difference
-LEAST_P = 0.001  # smaller p-values are shown as below this
-SAME = 1e-12  # smaller differences in a query are ties
+LEAST_P = 0.001  # smaller p-values are shown as "p < 0.001"
+SAME = 1e-12  # if the metric differs by at most this in a query, it counts as a tie
 
 GAINS = {"exponential": "gain 2^label − 1", "linear": "gain = label"}
 DISCOUNTS = {
@@ -71,7 +71,7 @@ class Rankings:
         return values
 
     def mean(self, metric: Metric, scores: Floats) -> float:
-        """Return the value of a metric over all queries, as ``marginrank evaluate`` prints it."""
+        """Return the value of a metric over all queries, like ``marginrank evaluate``."""
         return float(metric(self.data.y, scores, qid=self.data.qid))
 
 
@@ -149,7 +149,7 @@ def _estimate(value: float, draws: Floats) -> dict[str, float]:
 
 
 def describe_metric(metric: Metric) -> dict[str, Any]:
-    """Return a dict with the name of a metric, its options, and a text that explains them."""
+    """Return a dict with the name of a metric, its options, and a text about these options."""
     function, given = split_options(metric)
     known = inspect.signature(function).parameters
     options = {

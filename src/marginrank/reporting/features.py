@@ -1,4 +1,4 @@
-"""The features in a report: how important each is, and the curves of additive models."""
+"""The features in a report: their importances, and the curves of additive models."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from marginrank.reporting.terms import Terms, largest_first, squares_by_query
 MOST_SHOWN = 30
 MOST_CURVES = 12
 DENSITY_BINS = 24
-DENSITY_SAMPLE = 1 << 17  # documents of which the density of a feature's values is computed
+DENSITY_SAMPLE = 1 << 17  # approximate number of documents for the histograms of features
 
 
 def importance_of(terms: Terms, data: RankingData, seed: int) -> list[dict[str, Any]]:
     """Return the most important features (or pairs of features) with bootstrap intervals.
 
-    The importance is the within-query standard deviation of the feature's contribution to the
-    score. For a linear model, this is |weight| times the within-query standard deviation of the
-    feature.
+    `terms` are the contributions of features to the score. The importance is the within-query
+    standard deviation of the contribution; for a linear model, this is |weight| times the
+    within-query standard deviation of the feature.
     """
     spread = terms.within_queries(data)
     columns = np.sort(largest_first(spread, MOST_SHOWN))

@@ -1,4 +1,4 @@
-"""The fit in a report: why it stopped and how far from the optimum, and a learning curve."""
+"""The fit in a report: stop reason, distance to the optimum and history, and a learning curve."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from marginrank.models import LinearModel
 from marginrank.models.fit_report import FitReport, Iteration, relative_distance
 from marginrank.selection.learning_curve import LearningCurve, learning_curve_ranking
 
-ORDERS = 3  # random orders of the training queries
+ORDERS = 3  # random orders of the training queries, over which a learning curve is averaged
 REPEATABLE = ("RankSVM", "SGDRankSVM")  # estimators whose objective learning_curve_ranking fits
 MOST_ITERATIONS = 200  # most iterations of the history in a report
 
@@ -65,10 +65,10 @@ def _relative(gap: float, objective: float) -> float | None:
 def learning_curve_of(
     model: Any, train: RankingData | None, test: RankingData, metric: Metric, seed: int
 ) -> dict[str, Any] | None:
-    """Compute the learning curve of a linear model with the parameters of its fit.
+    """Return the learning curve of a linear model with the parameters of its fit, or None.
 
-    Return None without training data, and for sparse and imported models, because their fits cannot
-    be repeated on a part of the data.
+    There is no curve without training data, nor for sparse and imported models, because their fits
+    cannot be repeated on a part of the data.
     """
     is_repeatable = isinstance(model, LinearModel) and bool(model.parameters)
     if train is None or not is_repeatable or model.estimator not in REPEATABLE:

@@ -42,7 +42,7 @@ def page_of(record: Mapping[str, Any]) -> str:
 
 
 def findings_by_code(findings: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
-    """Merge findings of the data checks with the same code into one, with all their messages."""
+    """Return the findings of data checks with equal codes merged into one, with all messages."""
     grouped: dict[tuple[str, str, str], list[str]] = {}
     for finding in findings:
         kind = finding["code"], finding["severity"], finding["advice"]
@@ -54,7 +54,7 @@ def findings_by_code(findings: Sequence[Mapping[str, str]]) -> list[dict[str, An
 
 
 def number(value: Any, digits: int = 4) -> str:
-    """Format a value for the page: integers with thousands separators, "–" for None."""
+    """Return a value as text for the page, integers with thousands separators, None as "–"."""
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -65,7 +65,7 @@ def number(value: Any, digits: int = 4) -> str:
 
 
 def signed(value: Any) -> str:
-    """Format a number with its sign and four digits; "–" for None."""
+    """Return a number as text with its sign and four decimals; "–" for None."""
     return "–" if value is None else f"{value:+.4f}".replace("-", "−")
 
 
@@ -74,5 +74,5 @@ def _static(name: str) -> str:
 
 
 def _hash(script: str) -> str:
-    """Return the hash of a script, with which the content security policy of the page allows it."""
+    """Return the hash of a script, which the page's content security policy lists to allow it."""
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

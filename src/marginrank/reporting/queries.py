@@ -1,8 +1,8 @@
 """The queries in a report: a table with one row per query, and the documents of each query.
 
 A *block* has the documents of a query, with the contributions of features to their scores. The page
-must stay small: if all blocks together are too large, they are made again with fewer features,
-shorter titles, and fewer queries that are shown with all documents.
+must stay small: if all blocks together are too large, they are made again with fewer features and
+shorter titles, and with fewer of the queries that are shown with all their documents.
 """
 
 from __future__ import annotations
@@ -28,15 +28,17 @@ MOST_RELEVANT = 3  # documents with the highest labels that are shown, wherever 
 MOST_SLIDERS = 12
 
 MOST_BYTES = 1_520_000  # most bytes of query ids and blocks together
-ATTEMPTS = 12  # attempts to stay below, each with a smaller share of the following sizes
-TERM_BYTES = 700_000
-TITLE_BYTES = 250_000
-ID_BYTES = 80_000
-SAMPLE_BYTES = 450_000
+ATTEMPTS = 12  # attempts to stay below MOST_BYTES, each with a smaller share of these sizes:
+TERM_BYTES = 700_000  # contributions of features
+TITLE_BYTES = 250_000  # titles of documents
+ID_BYTES = 80_000  # query ids
+SAMPLE_BYTES = 450_000  # blocks of the queries that are shown with all documents
 LONGEST_TITLE, SHORTEST_TITLE = 120, 12
 MOST_TERMS = 40  # most features of a block
-MOST_PROMINENT = 50  # queries that the page lists first: as many worst, improved and worsened ones
-PROMINENCE = 4  # how many times as many features their blocks have
+# Number of the worst, of the most improved, and of the most worsened queries, which the page lists
+# first. Their blocks may have PROMINENCE times as many features as others.
+MOST_PROMINENT = 50
+PROMINENCE = 4
 BASE64 = 4 / 3
 
 
@@ -112,7 +114,7 @@ class _Documents:
 def query_section(
     rankings: Rankings, terms: Terms | None, sliders: Sequence[int], is_judged: Booleans | None
 ) -> QuerySection:
-    """Select queries for a report; return them with their documents, limited to about 1.5 MB.
+    """Return selected queries for a report with their documents, limited to about 1.5 MB.
 
     `sliders` are the features whose weights the reader of the page can change.
     """
@@ -139,9 +141,10 @@ def query_section(
 
 
 def _listed(change: Floats, rng: np.random.Generator) -> tuple[Integers, Integers]:
-    """Select the queries to list; also return a random order of queries.
+    """Return the queries to list, and a random order of queries.
 
-    The first queries in this order are shown with all their documents.
+    `change` is how much the metric of each query has improved. The first queries in the random
+    order are shown with all their documents.
     """
     n = change.size
     if n <= MOST_QUERIES:
@@ -192,7 +195,7 @@ def _rounded(values: Floats) -> list[float | None]:
 class _Blocks:
     """Builder of the blocks (documents of a query) in a report.
 
-    `share`, at most 1, scales the numbers of features and documents to make blocks smaller.
+    `share`, at most 1, multiplies the limits on the bytes of the parts of blocks.
     """
 
     def __init__(
@@ -247,10 +250,10 @@ class _Blocks:
             }
 
     def _entry_bytes(self, width: int) -> float:
-        """Return the bytes that a feature of a document takes in the page.
+        """Return the bytes that one feature of one document takes in the page.
 
-        For linear models, only the feature's value is stored. For other models, its contribution is
-        stored too, in a float of `width` bytes.
+        For linear models, only the feature's value is stored. For other models, its contribution to
+        the score is stored too, in a float of `width` bytes.
         """
         is_linear = self._terms is not None and self._terms.weights is not None
         return BASE64 * (self._data.X.dtype.itemsize if is_linear else 4 + width)
@@ -291,9 +294,10 @@ class _Blocks:
         return block
 
     def _encoded(self, table: TermTable | None, n_terms: int, *, is_full: bool) -> dict[str, Any]:
-        """Return the features whose contributions differ most among the documents of a query.
+        """Return the encoded features whose contributions differ most within a query.
 
-        If the query is shown with all documents, the features of the sliders are included.
+        If the query is shown with all documents (`is_full`), the features of the sliders are
+        included.
         """
         if table is None:
             return {}
@@ -311,8 +315,8 @@ class _Blocks:
         values = np.ascontiguousarray(table.values[:, kept])
         if self._terms is not None and self._terms.weights is not None:
             return {**block, "values": _encode(values), "bytes": values.dtype.itemsize}
-        # If all contributions are stored, the page adds them up and needs every digit. Otherwise it
-        # shows the difference from the score as the contribution of the other features.
+        # If all contributions are stored, the page adds them up and needs every digit. Otherwise
+        # the page shows the score minus the stored contributions as one entry, "other features".
         width = 8 if is_full or block["others"] == 0 else 4
         added = np.ascontiguousarray(table.terms[:, kept]).astype(f"f{width}")
         block |= {"added": _encode(added), "added_bytes": width}
@@ -326,10 +330,10 @@ class _Blocks:
 
 
 def _encode(values: NDArray[Any]) -> str:
-    """Encode an array as base64 text of little-endian numbers."""
+    """Return an array as base64 text of little-endian numbers."""
     return base64.b64encode(values.astype(values.dtype.newbyteorder("<")).tobytes()).decode()
 
 
 def _plain(labels: Floats) -> list[float]:
-    """Convert labels to a list, with integers where possible to save bytes."""
+    """Return labels as a list, with integers where possible to save bytes."""
     return [int(value) if value == int(value) else value for value in labels.tolist()]

@@ -51,7 +51,7 @@ Path = str | os.PathLike[str]
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """Report on how well a model ranks, where it fails and why; made by :func:`marginrank.report`.
+    """Report on how well a model ranks and where it fails, created by :func:`marginrank.report`.
 
     Attributes
     ----------
@@ -82,11 +82,11 @@ class Report:
         return str(self.record["verdict"])
 
     def to_html(self) -> str:
-        """Return the report as an HTML page, which needs no other file."""
+        """Return the report as an HTML page, which does not load other files."""
         return page_of(self.record)
 
     def to_json(self) -> str:
-        """Return the content of the report as JSON."""
+        """Return the content of the report as JSON text, which :meth:`load` reads from a file."""
         return json.dumps(self.record, allow_nan=False)
 
     def save(self, path: Path) -> None:
@@ -133,7 +133,7 @@ class Report:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportRequest:
-    """All inputs of a report: the rankings, the model, their names and the training data.
+    """All inputs of a report: the scores to compare, the model, names and the training data.
 
     Attributes
     ----------
@@ -170,9 +170,9 @@ def report(
     names: tuple[str, str] = ("model", "baseline"),
     random_state: int = 0,
 ) -> Report:
-    """Create a report on how well a model ranks, where it fails and why.
+    """Return a report on how well a model ranks, with the queries and features where it fails.
 
-    The report is an HTML page that needs no other file.
+    The report can be saved as an HTML page that does not load other files.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ def report(
 
 
 def _plain(model: Any) -> Any:
-    """Convert an estimator of this library to a model record; return other objects unchanged."""
+    """Return an estimator of this library as a model record, and other objects unchanged."""
     for name in ("to_linear_model", "to_additive_model", "to_kernel_model"):
         if hasattr(model, name):
             return getattr(model, name)()
@@ -255,7 +255,7 @@ def _scores_of(model: Any, data: RankingData) -> Floats:
 
 
 def make_report(request: ReportRequest) -> Report:
-    """Compute a report: metrics, comparison, queries, features, learning curve and data checks."""
+    """Return the Report for a request, with metrics, queries, features, fit and data checks."""
     rankings = request.rankings
     data, seed = rankings.data, rankings.seed
     terms = terms_of(request.model)
@@ -333,7 +333,7 @@ def _describe_model(request: ReportRequest, terms: Terms | None) -> dict[str, An
 
 
 def _mentioned(terms: Terms | None, mentioned: Sequence[int]) -> list[dict[str, Any]]:
-    """Return the names of the features in blocks of queries, and their weights, if any."""
+    """Return the names (and weights, of a linear model) of the features in blocks of queries."""
     if terms is None:
         return []
     weights = terms.weights
@@ -367,7 +367,7 @@ def _fingerprint(data: RankingData) -> dict[str, Any]:
 
 
 def _finite(value: Any) -> Any:
-    """Convert nested data to types that JSON can hold: NaN and infinity become None."""
+    """Return nested data with types that JSON can hold; NaN and infinity become None."""
     if isinstance(value, Mapping):
         return {str(key): _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

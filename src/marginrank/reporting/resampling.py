@@ -14,7 +14,7 @@ CHUNK = 1 << 22  # most entries of the matrix resamples × queries in memory at 
 
 
 def bootstrap_ratios(numerators: Floats, denominators: Floats, seed: int) -> Floats:
-    """Bootstrap over queries: return Σ numerators / Σ denominators for each resample.
+    """Return Σ numerators / Σ denominators for each bootstrap resample of the queries.
 
     The arguments have one row per query, the result has one row per resample. The same queries are
     drawn for all columns, so columns of the result can be subtracted. A column is NaN if fewer than
@@ -39,7 +39,7 @@ def interval_of(draws: Floats) -> tuple[float, float]:
 
 
 def _drawn(n_queries: int, seed: int) -> Iterator[Floats]:
-    """Yield matrices resamples × queries: how often each query is drawn in each resample."""
+    """Yield matrices of counts: how often each query (column) is drawn in each resample (row)."""
     rng = np.random.default_rng(seed)
     at_once = max(CHUNK // n_queries, 1)
     for first in range(0, RESAMPLES, at_once):

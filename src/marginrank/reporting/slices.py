@@ -23,10 +23,10 @@ FEWEST = 5  # slices with fewer queries have no confidence interval
 
 
 def slices_of(rankings: Rankings) -> list[dict[str, Any]]:
-    """Return the main metric by group: of queries by size, and of pairs by difference of labels.
+    """Return the main metric for groups of queries, and pairwise accuracy for groups of pairs.
 
-    Queries are grouped by number of words, of documents and of relevant documents. Groups of pairs
-    are evaluated by pairwise accuracy. Each grouping is a dict with a title and one row of values
+    Queries are grouped by their numbers of words, of documents and of relevant documents, and pairs
+    by the difference of their labels. Each grouping is a dict with a title and one row of values
     per group.
     """
     queries, y = rankings.data.queries, rankings.data.queries.grouped(rankings.data.y)
@@ -82,7 +82,7 @@ def _mean(values: Floats, seed: int) -> dict[str, float | None] | None:
 
 
 def _bins(numbers: NDArray[Any]) -> Iterator[tuple[str, Booleans]]:
-    """Divide numbers into bins; yield the label and the mask of each bin.
+    """Yield (label, mask) for each bin of some numbers.
 
     A bin is a single number if there are few distinct numbers, else a range between quantiles.
     """
@@ -123,7 +123,10 @@ def _gaps(rankings: Rankings) -> list[dict[str, Any]]:
 
 
 def _pairs_of(rankings: Rankings, low: float, high: float) -> tuple[int, list[float]]:
-    """Count the pairs with the labels `low` and `high`, and how many each ranking orders right."""
+    """Return the number of pairs with labels `low` and `high`, and how many each ranking orders.
+
+    The second result has one number per ranking: the pairs that it puts in the right order.
+    """
     y, qid = rankings.data.y, rankings.data.qid
     kept = (y == low) | (y == high)
     y, qid = y[kept], qid[kept]

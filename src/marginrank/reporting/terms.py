@@ -1,4 +1,4 @@
-"""The terms of a score: the contribution of each feature, or pair of features, to the score.
+"""The terms of a score: the contributions of features, or pairs of features, to the score.
 
 A linear model has one term per feature, weight × value. An additive model has one term per feature,
 the value of its curve, and one per interaction of two features.
@@ -50,7 +50,10 @@ class Terms(Protocol):
     weights: Floats | None  # the weights of a linear model; None for other models
 
     def of_rows(self, X: Any, columns: Integers | None = None) -> TermTable:
-        """Return the contributions of features, by default all, to the scores of the rows of X."""
+        """Return the contributions of features to the scores of the rows of X.
+
+        `columns` are the numbers of the features; by default all that contribute to a score.
+        """
 
     def within_queries(self, data: RankingData) -> Floats:
         """Return the within-query standard deviation of each feature's contribution."""
@@ -67,7 +70,7 @@ class LinearTerms:
     def of_rows(self, X: Any, columns: Integers | None = None) -> TermTable:
         """Return the contributions of features to the scores of the rows of X.
 
-        By default, all features that contribute to a score are returned.
+        `columns` are the numbers of the features; by default all that contribute to a score.
         """
         if columns is None:
             columns = np.flatnonzero(self._weights)
@@ -134,16 +137,15 @@ def terms_of(model: Any) -> Terms | None:
 
 
 def rows_of(data: RankingData, documents: Integers) -> Any:
-    """Return the rows of X of some documents, which are numbered query by query."""
+    """Return the rows of X of some documents, given by indices in query order."""
     rows = data.queries.rows
     return data.X[documents if rows is None else rows[documents]]
 
 
 def squares_by_query(terms: Terms, data: RankingData, columns: Integers) -> Floats:
-    """Return the variation of each feature's contribution to the score within each query.
+    """Return sums of squared deviations of contributions to the score from their query's mean.
 
-    The result has one row per query and one column per feature: sums of squared deviations from the
-    query's mean.
+    The result has one row per query and one column per feature.
     """
     offsets, parts = data.queries.offsets, []
     is_sparse = sp.issparse(data.X) and terms.weights is not None

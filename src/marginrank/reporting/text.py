@@ -15,7 +15,7 @@ HIDDEN = re.compile(
 
 
 def embedded(data: Any) -> str:
-    """Return data as JSON that is safe inside an HTML script element: it cannot end the element."""
+    """Return data as JSON text that cannot end the HTML script element that contains it."""
     text = json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -23,7 +23,7 @@ def embedded(data: Any) -> str:
 
 
 def visible(value: Any) -> str:
-    r"""Replace invisible characters and direction controls by their codes, so all can be seen.
+    r"""Return text with invisible characters and direction controls replaced by their codes.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def n_bytes(data: Any) -> int:
 
 
 def cut(text: str, longest: int) -> str:
-    """Shorten a text to about `longest` bytes in an HTML page, with an ellipsis if it is cut."""
+    """Return a text cut to about `longest` bytes in an HTML page, with an ellipsis if it is cut."""
     coded = text.encode("utf-8", "backslashreplace")
     size = len(coded) + 5 * sum(map(coded.count, (b"<", b">", b"&")))
     if size <= longest:

@@ -1,4 +1,4 @@
-"""Construction of ONNX files: a graph that is built node by node, and the model around it."""
+"""Construction of ONNX files: operators are added to a graph, and the graph becomes a model."""
 
 import json
 from collections.abc import Callable
@@ -13,12 +13,12 @@ from marginrank.export.sums import Sum
 
 OPSET = 17  # opset version of 2022, which later runtimes support
 IR_VERSION = 8
-# Largest number of bytes: protobuf's limit of 2 GiB minus space for nodes and names.
+# Most bytes of constants: protobuf's limit of 2 GiB per file, minus space for nodes and names.
 LARGEST_FILE = 2**31 - 2**20
 
 
 class Graph:
-    """Builder of an ONNX graph: operators and constants are added, and referred to by name."""
+    """Builder of an ONNX graph, to which constants and operators are added."""
 
     def __init__(self) -> None:
         self._onnx: Any = require("onnx", "onnx")
@@ -52,8 +52,8 @@ def write_graph(
     """Return an ONNX file that computes the scores of a model.
 
     `precision` is the dtype of features and scores. ``sums_of(graph, input_name)`` must add
-    operators that compute the scores without the offset in float64, and return the name of their
-    output.
+    operators to the graph that compute the scores without the offset, in float64, and return the
+    name of their output.
     """
     graph = Graph()
     sums = sums_of(graph, "X")

@@ -1,4 +1,4 @@
-"""Export of fusion models (hybrid search): settings, requests and SQL for search engines.
+"""Export of fusion models (hybrid search) to settings, requests and SQL for search engines.
 
 A fusion model combines several searches, its *signals*. Requests have a placeholder for the text or
 vector of each search, because the model knows only the names of the signals.
@@ -138,7 +138,7 @@ def write_qdrant(model: WeightedSignals) -> dict[str, bytes]:
 
 
 def write_weaviate(model: WeightedSignals) -> dict[str, bytes]:
-    """Return the arguments of a hybrid search in Weaviate: alpha weights the vector search."""
+    """Return the arguments of a hybrid search in Weaviate; alpha is the vector search's weight."""
     return {"": json_file({"alpha": model.weights[1], "fusionType": "relativeScoreFusion"})}
 
 
@@ -224,7 +224,7 @@ def write_vespa(model: WeightedSignals) -> dict[str, bytes]:
 
 
 def write_postgresql(model: WeightedSignals) -> dict[str, bytes]:
-    """Return an SQL statement for PostgreSQL that combines the searches.
+    """Return an SQL statement for PostgreSQL that fuses the results of the searches.
 
     Raise ParameterError for long names of signals, which PostgreSQL would silently truncate.
     """
@@ -233,7 +233,7 @@ def write_postgresql(model: WeightedSignals) -> dict[str, bytes]:
 
 
 def write_duckdb(model: WeightedSignals) -> dict[str, bytes]:
-    """Return an SQL statement for DuckDB that combines the searches.
+    """Return an SQL statement for DuckDB that fuses the results of the searches.
 
     Raise ParameterError if names of signals differ only in case, which DuckDB ignores.
     """
@@ -244,8 +244,9 @@ def write_duckdb(model: WeightedSignals) -> dict[str, bytes]:
 def write_sqlite(model: WeightedSignals) -> dict[str, bytes]:
     """Return an SQL statement for SQLite and, if scores are not normalized, one for FTS5 tables.
 
-    In FTS5, bm25(t, w1, w2) weights the term frequencies of two columns before they saturate, which
-    is not a weighted sum. The statement adds w1 * bm25(t, 1, 0) and w2 * bm25(t, 0, 1) instead.
+    FTS5's function bm25(t, w1, w2) weights the term frequencies of two columns before they
+    saturate, so its value is not a weighted sum of two scores. The statement therefore adds
+    w1 * bm25(t, 1, 0) and w2 * bm25(t, 0, 1).
     """
     check_distinct(model.signals, str.lower, "SQLite")
     files = _sql(model, "REAL")

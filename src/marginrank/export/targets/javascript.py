@@ -99,7 +99,7 @@ INSIDE = """
 def write(model: WeightedSum | CurveSum) -> dict[str, bytes]:
     """Return the model as a script for Node.js and browsers.
 
-    Without a module system, the script defines a global function with the name of the model.
+    Without a module system, the script defines a global object with the name of the model.
     """
     if isinstance(model, CurveSum):
         terms, add, functions = CURVES, ADD_CURVES, FIND

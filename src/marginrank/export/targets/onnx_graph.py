@@ -30,7 +30,7 @@ from marginrank.models.additive_model import Curve
 
 
 def _write(precision: str, model: Sum[Any]) -> dict[str, bytes]:
-    """Return the model as an ONNX file, with features, knots and scores in this precision."""
+    """Return the model as an ONNX file, with features, knots and scores of dtype `precision`."""
     if isinstance(model, KernelSum):
         return write_graph(model, precision, partial(_add_kernel, model))
     if isinstance(model, CurveSum):
@@ -56,8 +56,8 @@ def _add_weights(model: WeightedSum, graph: Graph, X: str) -> str:
 class Bins(NamedTuple):
     """The bins (intervals between adjacent knots) of a feature's curve.
 
-    `knots` are their lower ends; `left` and `right` are the indices of the curve's values at both
-    ends of each bin.
+    `knots` are the lower ends of the bins; `left` and `right` are the nodes at both ends of each
+    bin, as indices of the curve's values.
     """
 
     knots: Floats
@@ -81,8 +81,8 @@ class BinPositions(NamedTuple):
 class GridLines(NamedTuple):
     """Names of three ONNX outputs that locate feature values in the grid of an interaction.
 
-    `first` and `second` are the offsets of the two rows (or columns) around the value, and `share`
-    is the weight of the second in the interpolation.
+    `first` and `second` are the offsets in the array of all grids of the two rows (or columns)
+    around the value, and `share` is the weight of the second one in the interpolation.
     """
 
     first: str
@@ -100,7 +100,7 @@ def _add_terms(model: CurveSum, graph: Graph, X: str) -> str:
 def _add_curves(graph: Graph, X: str, terms: Sequence[CurveTerm]) -> str:
     """Add operators that evaluate the curve of each feature; return the name of their output.
 
-    They are the operations of `predict`, in the same order.
+    The operations and their order are the same as in `predict`, so rounding is the same.
     """
     axes = [axis for term in terms for axis in term.axes]
     places = _add_places(graph, X, axes, "curve")
@@ -115,7 +115,10 @@ def _add_curves(graph: Graph, X: str, terms: Sequence[CurveTerm]) -> str:
 
 
 def _add_places(graph: Graph, X: str, axes: Sequence[CurveAxis], name: str) -> BinPositions:
-    """Add operators that find the bin of each feature value; constants are called `name`_…."""
+    """Add operators that find the bin of each feature value; return the names of their outputs.
+
+    `name` is the prefix of the names of constants.
+    """
     bins = [_bins_of(axis) for axis in axes]
     features = graph.constant(f"{name}_places", [axis.place for axis in axes], "int64")
     knots = graph.constant(f"{name}_knots", np.concatenate([b.knots for b in bins]))
@@ -161,7 +164,7 @@ def _halves(sizes: Integers) -> Iterator[Integers]:
 def _add_grids(graph: Graph, X: str, grids: Sequence[GridTerm]) -> str:
     """Add operators that evaluate the grid of each interaction; return the name of their output.
 
-    They are the operations of `predict`, in the same order.
+    The operations and their order are the same as in `predict`, so rounding is the same.
     """
     table = graph.constant("at_nodes", np.concatenate([grid.at_nodes.ravel() for grid in grids]))
     sizes = np.array([grid.at_nodes.size for grid in grids])
@@ -254,8 +257,8 @@ def _rounded_knots(axis: CurveAxis, curves: Sequence[Curve], spread: float) -> F
 def _blur(curve: Curve, rounded: Floats) -> float:
     """Return the largest change of a curve's value if the feature is rounded to float32.
 
-    It is 0 if rounding does not change the knots. Knots are feature values, so the features were
-    float32 already.
+    The change is 0 if rounding does not change the knots: knots are feature values, so the features
+    were float32 already.
     """
     if curve.categorical or np.array_equal(curve.knots, rounded):
         return 0.0
@@ -267,9 +270,9 @@ def _blur(curve: Curve, rounded: Floats) -> float:
 def _add_kernel(model: KernelSum, graph: Graph, X: str) -> str:
     """Add operators for the weighted sum of kernel values, by the formulas of scikit-learn.
 
-    onnxruntime fuses a scalar factor with the matrix product next to it and rounds it to float32.
-    To prevent this, gamma is multiplied into the landmarks, and there is another operator between
-    the product and the scale, which is a scalar if there is one feature.
+    onnxruntime fuses a scalar factor with the matrix product next to it and rounds the factor to
+    float32. To prevent this, gamma is multiplied into the landmarks, and another operator separates
+    the product from the division by `scale`, which is a scalar if there is one feature.
     """
     terms = model.listed()
     landmarks = np.stack([term.features for term in terms])

@@ -21,7 +21,7 @@ from marginrank.export.text import WRITTEN_BY, scientific, sum_of
 from marginrank.models.additive_model import Curve
 
 TABLE = "documents"
-NEXT = "\n    "  # separator of the cases of a curve
+NEXT = "\n    "  # separator of the WHEN clauses of a CASE expression
 
 
 class Column(NamedTuple):
@@ -83,8 +83,9 @@ def _file(statement: str) -> dict[str, bytes]:
 
 
 def _select(model: WeightedSum | CurveSum, number: str, has_nan: bool = True) -> str:
-    # Columns are qualified: SQLite reads a quoted name that is not a column as a string, which
-    # counts as 0. Numbers have exponents: some databases read others as decimals.
+    # Columns are qualified (d."name"), because SQLite reads a quoted name that is not a column as a
+    # string, which counts as 0. Numbers have exponents, because some databases read numbers without
+    # an exponent as decimals.
     check_no_reordering(model.used)
     columns = {name: _column(name, number, has_nan) for name in model.used}
     if isinstance(model, CurveSum):
