@@ -48,12 +48,12 @@ def require_vectors(n_features: int) -> None:
 
 
 def gigabytes(n_bytes: int) -> str:
-    """Format a number of bytes in gigabytes, without the unit: "1.5"."""
+    """Return a number of bytes as text in gigabytes, without the unit: "1.5"."""
     return f"{n_bytes / 1e9:,.1f}"
 
 
 def readable(n_bytes: int) -> str:
-    """Format a number of bytes with its unit: "1.5 GB" or "20 MB"."""
+    """Return a number of bytes as text with a unit: "1.5 GB" or "20 MB"."""
     return f"{gigabytes(n_bytes)} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:,.0f} MB"
 
 

@@ -123,7 +123,7 @@ class CurveBasis(Transformation):
         return values
 
     def outer(self, sums: Floats) -> Floats:
-        """Convert sums over documents from hat functions to basis functions.
+        """Return sums over documents for basis functions, given the sums for hat functions.
 
         A sum is Σ_i z_i f(x_i) over documents i with numbers z_i. The last axis of `sums` has one
         entry per hat function f: piecewise linear, one at a knot and zero at the other knots. In
@@ -166,7 +166,7 @@ class CurveShapes:
 
     @classmethod
     def of(cls, knots: Knots, codes: HatCodes) -> "CurveShapes":
-        """Compute basis functions of each feature from its knots and its encoded values.
+        """Return basis functions of each feature, computed from its knots and its encoded values.
 
         They are not yet scaled for a smoothness and a scale of the features.
         """
@@ -194,7 +194,7 @@ class CurveShapes:
         return cls(blocks, n_steps, deviations)
 
     def with_ridge(self, feature: int, ridge: float) -> "CurveShapes":
-        """Return these functions with the penalty ½ `ridge` ‖b‖² for one categorical feature.
+        """Return basis functions with the penalty ½ `ridge` ‖b‖² for one categorical feature.
 
         b are the values of the model for the categories.
         """
@@ -254,7 +254,7 @@ def _with_gaps(codes: HatCodes) -> NDArray[np.bool_]:
 
 
 class HatSums(NamedTuple):
-    """Means of hat functions, of their squares, and of products of neighbors over documents.
+    """Means over documents of hat functions, of their squares and of products of neighboring ones.
 
     A hat function is piecewise linear, one at a knot and zero at the other knots, so products of
     functions that are not neighbors are zero.
@@ -307,7 +307,7 @@ class HatMoments(NamedTuple):
     products: Floats  # (n_features, n_columns, n_columns): means of products of two functions
 
     def present(self) -> "HatMoments":
-        """Return the same means, over the documents in which the feature has a value.
+        """Return the means over only those documents in which the feature has a value.
 
         The first function of each feature, the indicator of missing values, is dropped.
         """

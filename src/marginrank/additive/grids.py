@@ -74,7 +74,7 @@ class FeatureGrid:
         return place
 
     def corners(self, axes: HatCodes) -> HatCodes:
-        """Encode documents by the four nodes of the grid around them and their weights there.
+        """Return documents encoded by the four grid nodes around them and their weights there.
 
         A node is a crossing of a row and a column. The result has one column per class of nodes: in
         even or odd rows and columns. `axes` has the encoded values of the grid's two features.
@@ -103,7 +103,7 @@ def values_at(knots: Knots, codes: HatCodes, k: int) -> Floats:
 
 
 def axis_codes(grid: FeatureGrid, knots: Knots, codes: HatCodes, threads: int) -> HatCodes:
-    """Encode the values of two features by the knots that are rows and columns of their grid.
+    """Return the values of two features, encoded by the rows and columns of their grid.
 
     `codes` has the encoded values of all features, relative to all `knots`.
     """

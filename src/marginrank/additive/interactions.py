@@ -180,7 +180,7 @@ class Candidates:
     def of(
         cls, point: Point, matrix: CurveMatrix, penalty: RoughnessPenalty, alone: Collection[int]
     ) -> "Candidates":
-        """Choose the features that may form an interaction, given a fit with curves only.
+        """Return the features that may form an interaction, given a fit with curves only.
 
         `point` is the objective at the weights of the fit. Features in `alone` are left out.
         """
@@ -269,7 +269,7 @@ def _curvature(point: Point) -> float:
 
 
 def _by_row(point: Point, of_documents: Floats) -> Floats:
-    """Reorder values, one per document of the pair set, by row of X; other rows get zero."""
+    """Return values, one per document of the pair set, by row of X; other rows get zero."""
     pairs = point.objective.pairs
     assert isinstance(pairs, PairSet)
     rows = pairs.documents.rows

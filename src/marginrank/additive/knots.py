@@ -49,7 +49,7 @@ class HatCodes(NamedTuple):
 
 
 def encode(knots: Knots, X: Any, threads: int) -> HatCodes:
-    """Encode each value of X in three bytes: the knot to its left and its distance from there.
+    """Return each value of X in three bytes: the knot to its left and its distance from there.
 
     Values beyond the outer knots are clipped. X must be validated already.
     """
@@ -89,7 +89,7 @@ def with_category(
 
 
 def choose_knots(X: Any, max_bins: int = 32, categorical: Collection[int] = ()) -> Knots:
-    """Choose the knots of all features: quantiles of numeric features, values of categorical ones.
+    """Return the knots of all features: quantiles of numeric features, values of categorical ones.
 
     A feature with at most `max_bins` + 1 distinct values has a knot at each of them. Otherwise
     frequent values are knots, and the other knots are at quantiles of the rest. The outer knots are

@@ -137,7 +137,7 @@ class FoldCurves:
     def _fit(
         self, problem: AdditiveProblem, parameters: AdditiveParameters, seed: int, *, alone: bool
     ) -> tuple[FitReport, AdditiveModel]:
-        """Fit one model; unless `alone`, start at earlier weights, and store the new weights."""
+        """Return a fitted model; unless `alone`, start at stored weights and store the result."""
         C, start = parameters.C, None
         objective = problem.objective(self.train, parameters)
         if not alone and self.found:

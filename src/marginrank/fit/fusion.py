@@ -67,7 +67,7 @@ class JudgedSignals(NamedTuple):
 
     @classmethod
     def of(cls, runs: Any, qrels: Any, depth: int) -> JudgedSignals:
-        """Join the runs of several signals with qrels (relevance judgments).
+        """Return the runs of several signals, joined with qrels (relevance judgments).
 
         `runs` may also be the result of :meth:`RankingData.from_runs`, which contains labels.
         """
@@ -255,7 +255,7 @@ class FusionProblem:
         )
 
     def _padded(self, weights: Floats) -> Floats:
-        """Append zeros for the query-feature columns to weights of the signals."""
+        """Return weights of the signals, with zeros appended for the query-feature columns."""
         more = self._columns.shape[1] - weights.shape[1]
         return np.hstack([weights, np.zeros((len(weights), more))])
 

@@ -176,7 +176,7 @@ class LinearRankMetric:
         return total
 
     def _ranks(self, loses: Booleans) -> Integers:
-        """Return the ranks of documents, given the pairs they lose; a column per weight vector."""
+        """Return ranks of documents, given the pairs they lose; one column per weight vector."""
         if not self.starts.size:
             return np.empty((0, loses.shape[1]), dtype=np.int64)
         lost = np.add.reduceat(loses, self.starts, axis=0, dtype=np.int64)

@@ -247,7 +247,7 @@ class Learner:
         self._shown = shown_positions(data, self._shown)
 
     def separate(self, w: Floats) -> tuple[Floats, dict[str, Any]]:
-        """Split the learned vector into the weights of features and the effects of positions.
+        """Return the weights of features and the effects of positions from the learned vector.
 
         The effects are returned as fields of a FitReport.
         """

@@ -73,7 +73,7 @@ class Top:
         return ranking.documents.by_row(by_document)
 
     def weigh(self, scores: Floats) -> PairFactors:
-        """Include a ranking in the documents' mean DCG discounts; return the new pair weights."""
+        """Add a ranking to the documents' mean DCG discounts; return the new pair weights."""
         self._n_rankings += 1
         self.mean += (self.discounts(scores) - self.mean) / self._n_rankings
         return top_difference(self.data.y, self.data.qid, self.mean, self._k)

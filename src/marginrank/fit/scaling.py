@@ -160,7 +160,7 @@ def with_scale(objective: Objective, scale: Scale | None) -> Objective:
 
 
 def to_raw(u: Floats, scale: Scale | None) -> Floats:
-    """Convert weights of scaled features to weights of the unscaled features."""
+    """Return the weights of the unscaled features for weights of scaled features."""
     return u if scale is None else u / scale.values
 
 

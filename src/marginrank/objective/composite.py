@@ -50,7 +50,7 @@ class Composite(Generic[R_co]):
     def at(
         self, w: Floats, scores: Scores | None = None, accumulated_update: Floats | None = None
     ) -> "CompositePoint[R_co]":
-        """Evaluate loss plus regularizer, F(w); reads X once, unless the scores Xw are given."""
+        """Return F = L + Ω evaluated at w; reads X once, unless the scores Xw are given."""
         return self.wrap(self.objective.at(w, scores, accumulated_update=accumulated_update))
 
     def wrap(self, loss: Point) -> "CompositePoint[R_co]":
@@ -152,11 +152,11 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
         )
 
     def bound_below(self, bound: float) -> None:
-        """Use a lower bound on min F to tighten the attribute `gap`, the bound on F(w) − min F."""
+        """Tighten the attribute `gap`, the bound on F(w) − min F, by a lower bound on min F."""
         self.certify(self._gap_to(bound))
 
     def certify(self, gap: float) -> None:
-        """Tighten the attribute `gap`, the bound on F(w) − min F, if the argument is smaller."""
+        """Lower the attribute `gap`, the bound on F(w) − min F, to the argument if it is larger."""
         self._closer_gap = min(self._closer_gap, gap)
 
     def is_solved(self, tol: float) -> bool:
@@ -173,7 +173,7 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
         return self._grouped[n_groups]
 
     def near(self, w: Floats, *, only_scores: bool = False) -> "CompositePoint[R_co]":
-        """Evaluate F at another w; reads X once.
+        """Return F evaluated at another w; reads X once.
 
         Sorting the scores is faster if they rank the documents similarly at both w. With
         `only_scores` the gradient is not computed now, but later by :meth:`by_group`.

@@ -79,7 +79,7 @@ class Cone:
     phrase = Message("with ", Mention("monotonic_cst"))
 
     def face(self, objective: Objective, held: Booleans) -> Face:
-        """Restrict an objective to weights u that satisfy some constraints as equations.
+        """Return an objective restricted to weights u that satisfy some constraints as equations.
 
         The constraints are Gu ≥ 0; (Gu)_i = 0 holds for all i in the mask `held`.
         """
@@ -100,7 +100,7 @@ class Cone:
         return np.concatenate([block.rows @ u[block.weights] for block in self.blocks])
 
     def by_block(self, constraints: Any) -> list[Any]:
-        """Split an array with one entry per constraint into one array per block."""
+        """Return an array with one entry per constraint, split into one array per block."""
         ends = np.cumsum([len(block.rows) for block in self.blocks])
         return np.split(constraints, ends)[:-1]
 

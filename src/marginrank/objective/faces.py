@@ -47,7 +47,7 @@ class Face(NamedTuple):
 
 
 def on_face(objective: Objective, combinations: Mapping[int, Combination]) -> Face:
-    """Restrict an objective to weights u = Nv; return it as a function of v, and the matrix N.
+    """Return an objective restricted to weights u = Nv, as a function of v, and the matrix N.
 
     N is block-diagonal. `combinations` maps the index of a block of features to its block of N;
     the weights of all other features are unrestricted.

@@ -48,7 +48,7 @@ class Gram:
 
     @classmethod
     def of_rows(cls, rows: Rows, documents: Integers, offsets: Integers) -> "Gram":
-        """Compute the Gram matrix of some rows of X, which are grouped by query.
+        """Return the Gram matrix of some rows of X, which are grouped by query.
 
         Query q has the rows offsets[q] to offsets[q + 1] − 1.
         """

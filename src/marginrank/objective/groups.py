@@ -40,7 +40,7 @@ class Groups:
         return np.sqrt(self.sums(u * u))
 
     def sums(self, by_weight: Floats) -> Floats:
-        """Sum an array with one entry per weight over each group of weights."""
+        """Return the sum over each group of weights of an array with one entry per weight."""
         return np.add.reduceat(by_weight, self.starts[:-1])
 
     def spread(self, by_group: Floats) -> Floats:
@@ -64,7 +64,7 @@ class Groups:
         return pull * self.spread(self.weight / np.maximum(lengths, self.weight))
 
     def face(self, objective: Objective, u: Floats) -> Face:
-        """Restrict an objective to the non-zero groups of u, and make its group penalty quadratic.
+        """Return an objective restricted to the non-zero groups of u, with a quadratic penalty.
 
         The penalty γ‖v_k‖ of group k is replaced by γ‖v_k‖² / 2‖u_k‖, which has the same gradient
         at v = u and, up to a constant, is an upper bound on γ‖v_k‖. The weights of each group are

@@ -76,7 +76,7 @@ class LevelPairs(PairSet):
 
     @classmethod
     def one_by_one(cls, source: PairSet, drawn: DrawnPairs, weight: float) -> Self:
-        """Convert sampled pairs to a pair set in which each pair is a query of two documents.
+        """Return sampled pairs as a pair set in which each pair is a query of two documents.
 
         Each query has the weight `weight`.
         """

@@ -150,7 +150,7 @@ class Loss:
 
 
 def logistic(error: float = 0.01) -> Loss:
-    """Approximate the logistic loss log(1 + exp(−t)) to within `error` by squared hinge terms.
+    """Return the logistic loss log(1 + exp(−t)) as squared hinge terms, exact to within `error`.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def logistic(error: float = 0.01) -> Loss:
 
 
 def exact(loss: Loss) -> Loss:
-    """Replace an approximate logistic loss by the exact loss; return other losses unchanged.
+    """Return the exact loss for an approximate logistic loss; return other losses unchanged.
 
     Only kernels for listed pairs can evaluate the exact logistic loss.
 

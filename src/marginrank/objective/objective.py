@@ -112,7 +112,7 @@ class Objective:
         accumulated_update: Floats | None = None,
         like: "Point | None" = None,
     ) -> "Point":
-        """Evaluate the objective F and its gradient at w; reads X once.
+        """Return the objective F evaluated at w, with its gradient; reads X once.
 
         If the scores Xw are given, X is not read and the gradient is computed when it is first
         used. If `scores` were updated step by step, `accumulated_update` is Σ |change| of each
@@ -134,7 +134,7 @@ class Objective:
         return self.at(np.zeros(self.n_features), self.space.zero())
 
     def at_point(self, point: "Point") -> "Point":
-        """Evaluate this objective at the weights of `point`, from its scores; does not read X.
+        """Return this objective evaluated at the weights of `point`; does not read X.
 
         `point` is an evaluation of another objective on the same documents.
         """
@@ -159,7 +159,7 @@ class Objective:
         return replace(self.on(matrix), features=self.feature(columns), share=share)
 
     def feature(self, j: Any) -> Any:
-        """Translate feature indices of this objective to column indices of the original data."""
+        """Return the column indices in the original data for feature indices of this objective."""
         return self.matrix.feature(j) if self.features is None else self.features[j]
 
     def sample(self, fraction: float, seed: int) -> "Objective":
@@ -173,9 +173,10 @@ class Objective:
         return self._sampled(*self.matrix.sample(self.pairs, fraction, seed, self.threads))
 
     def sample_parts(self, fraction: float, seed: int, n_parts: int) -> "list[Objective]":
-        """Draw a sample of documents and divide it into parts; return the objective of each.
+        """Return objectives on disjoint parts of a random sample of the documents.
 
-        No document is in two parts. Each of the objectives estimates this objective.
+        `fraction` is the share of the documents in the sample. Each of the objectives estimates
+        this objective.
         """
         matrix, pairs = self.matrix.sample(self.pairs, fraction, seed, self.threads)
         return [self._sampled(matrix, part) for part in pairs.deal(n_parts, seed)]
@@ -373,7 +374,7 @@ class Point:
         return self.objective.design.curved_gram(self.objective.pair_loss, self.state)
 
     def move(self, step: float, direction: Floats, direction_scores: Scores) -> "Point":
-        """Evaluate the objective at w + step · direction; reads X at most once.
+        """Return the objective evaluated at w + step · direction; reads X at most once.
 
         `direction_scores` is the product of X and `direction`.
         """

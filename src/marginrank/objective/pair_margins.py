@@ -71,7 +71,7 @@ class LabelMargins:
     def of_labels(
         cls, margin: Any, y: NDArray[Any], labels: NDArray[Any] | None = None
     ) -> "LabelMargins":
-        """Tabulate the parameter `margin` of RankSVM, a callable or a matrix, for the labels y.
+        """Return the parameter `margin` of RankSVM (a callable or a matrix) as a table for labels.
 
         `labels` are the distinct labels of all data if y is only a part of it; by default, the
         distinct labels in y.

@@ -126,7 +126,7 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
 
     @abstractmethod
     def split(self, bounds: Integers, row_bounds: Integers) -> list[Self]:
-        """Split the pair set by query: part k gets the queries from bounds[k] to bounds[k + 1] − 1.
+        """Return one pair set per part: part k has the queries bounds[k] to bounds[k + 1] − 1.
 
         The rows of X of part k are row_bounds[k] to row_bounds[k + 1] − 1. Arrays over documents
         are not copied if documents are in the order of the rows.
@@ -235,7 +235,7 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
         return self if own <= 0 else replace(self, query_weight=self.query_weight * (total / own))
 
     def averaged(self) -> Self:
-        """Reweight the pairs so that each query counts the mean loss of its pairs, not the sum."""
+        """Return the same pairs, weighted so that each query counts the mean loss of its pairs."""
         inside = self.weight_by_query
         mean = np.divide(self.query_weight, inside, out=np.zeros(inside.size), where=inside > 0)
         return replace(self, query_weight=mean)
@@ -328,6 +328,6 @@ def joined_offsets(documents: Sequence[Documents]) -> Integers:
 
 
 def concatenated(values: Sequence[Floats | None]) -> Floats | None:
-    """Concatenate the arrays that are not None; return None if all are None."""
+    """Return the concatenation of the arrays that are not None, or None if all are None."""
     given = [some for some in values if some is not None]
     return np.concatenate(given) if given else None

@@ -89,7 +89,7 @@ def weight_matrix(
 
 
 def label_matrix(name: str, value: Any, labels: NDArray[Any], *, most: int) -> Floats:
-    """Convert a parameter that depends on two labels (a matrix or a callable) to a matrix.
+    """Return a parameter that depends on two labels (a matrix or a callable) as a matrix.
 
     Row and column are the indices of both labels; entries with row ≤ column are set to zero. Raise
     ValueError unless the values are finite and non-negative, the shape fits the number of labels,
@@ -251,9 +251,9 @@ def pair_cost(
 
 
 def with_propensity(factors: PairFactors | None, propensity: Floats) -> PairFactors:
-    """Divide the weight of each pair by the propensity of its preferred document.
+    """Return pair weights divided by the propensity of the preferred document.
 
-    Return the new weights as factors. `factors` are the old weights; None for weights of one.
+    Old weights (`factors`) and new weights are factors; None stands for weights of one.
     """
     high = np.flatnonzero(propensity > 1)
     if high.size:
@@ -270,9 +270,9 @@ def with_propensity(factors: PairFactors | None, propensity: Floats) -> PairFact
 
 
 def with_preferred(factors: PairFactors | None, weight: Floats) -> PairFactors:
-    """Multiply the weight of each pair by the `weight` of its preferred document.
+    """Return pair weights multiplied by the `weight` of the preferred document.
 
-    Return the new weights as factors. `factors` are the old weights; None for weights of one.
+    Old weights (`factors`) and new weights are factors; None stands for weights of one.
     """
     if factors is None:
         return document_weights(weight)

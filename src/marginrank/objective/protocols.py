@@ -48,7 +48,7 @@ class LossSums(NamedTuple):
 
     @classmethod
     def of(cls, table: Floats, n_documents: int) -> "LossSums":
-        """Add up losses by query: `table` has one row (value, value_size, slope_size) per query."""
+        """Return the sums of `table`, with one row (value, value_size, slope_size) per query."""
         value, value_size, slope_size = (float(np.sum(column)) for column in table.T)
         n_queries = int(np.count_nonzero(table[:, 0]))
         return cls(value, value_size, slope_size, n_queries, n_documents)
@@ -97,7 +97,7 @@ class ScoreSpace(ABC):
 
     @abstractmethod
     def vector(self, entries: Floats) -> Scores:
-        """Convert a NumPy array with one entry per document to a score vector of this backend."""
+        """Return a NumPy array with one entry per document as a score vector of this backend."""
 
     def std(self, a: Scores) -> float:
         return float(np.std(self.entries(a)))
@@ -359,7 +359,7 @@ class Matrix(ABC):
         return pairs
 
     def feature(self, j: Any) -> Any:
-        """Translate column indices of this matrix to column indices of the original data."""
+        """Return the column indices in the original data for column indices of this matrix."""
         return j
 
     def on_host(self) -> "Matrix | None":
@@ -367,7 +367,7 @@ class Matrix(ABC):
         return None
 
     def survey(self, pairs: PairCounts, threads: int) -> int:
-        """Compute the largest value of each column and draw a sample, before a fit.
+        """Store the largest absolute value of each column and a random sample, before a fit.
 
         Return the number of passes over X that this took.
         """

@@ -14,7 +14,7 @@ from marginrank.objective.protocols import Scores, SharedSweeps
 def points_at(
     objectives: Sequence[Objective], ws: Sequence[Floats], likes: Sequence[Point | None]
 ) -> list[Point]:
-    """Evaluate several objectives at one w each; reads X once for all.
+    """Return several objectives evaluated at one w each; reads X once for all.
 
     ws[k] are the weights for objective k. Sorting is faster if likes[k] ranks the documents
     similarly.
@@ -33,7 +33,7 @@ def scores_of(objectives: Sequence[Objective], ws: Sequence[Floats]) -> list[Sco
 
 
 def make_gradients(points: Sequence[Point]) -> None:
-    """Compute the gradients of several evaluated objectives; reads X at most once for all.
+    """Set the gradients of several evaluated objectives; reads X at most once for all.
 
     Gradients that are already known are not computed again.
     """

@@ -41,7 +41,7 @@ def native_matrix(data: RankingData) -> "NativeMatrix":
 
 
 def as_native(X: Any) -> "NativeMatrix":
-    """Wrap an array or CSR matrix for the C++ kernels; its values must have been checked."""
+    """Return an array or CSR matrix for the C++ kernels; its values must have been checked."""
     return NativeMatrix(X, as_matrix(X))
 
 

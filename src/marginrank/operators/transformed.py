@@ -32,17 +32,17 @@ class Transformation(ABC):
 
     @abstractmethod
     def inner(self, u: Floats) -> Floats:
-        """Convert the weights u of transformed features XT to the weights w = Tu of X."""
+        """Return the weights w = Tu of X for weights u of the transformed features XT."""
 
     @abstractmethod
     def outer(self, sums: Floats) -> Floats:
-        """Convert gradients from the weights of X to the weights of transformed features XT.
+        """Return gradients Tᵀg in the weights of XT, given gradients g in the weights of X.
 
-        The gradients g are along the last axis of `sums`; the result has Tᵀg.
+        The gradients g are along the last axis of `sums`.
         """
 
     def apply(self, evaluation: Evaluation) -> Evaluation:
-        """Convert the gradient of an evaluation at w = Tu to the gradient with respect to u."""
+        """Return an evaluation at w = Tu with the gradient with respect to u instead of w."""
         assert evaluation.gradient is not None
         return evaluation._replace(gradient=self.outer(evaluation.gradient))
 

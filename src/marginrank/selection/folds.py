@@ -28,7 +28,7 @@ class Fold(NamedTuple):
 def query_folds(
     data: RankingData, n_folds: int = 5, *, seed: int = 0, rows: Integers | None = None
 ) -> list[Fold]:
-    """Divide the queries at random into folds; each document is a test document of one fold.
+    """Return folds that divide the queries at random; each document is a test document of one fold.
 
     The numbers of queries of two folds differ by at most one, because metrics are means over
     queries. The numbers of their documents differ by at most the size of the largest query, because
@@ -158,7 +158,7 @@ def rows_of(data: RankingData, rows: Integers, *, n_jobs: int | None = None) -> 
 
 
 def cost_by_label(cost: Any, y: NDArray[Any]) -> Any:
-    """Convert a `pair_cost` or `margin` given as a matrix over all labels to a function of labels.
+    """Return a `pair_cost` or `margin` that is a matrix over all labels as a function of labels.
 
     A fold may lack labels, so the rows of the matrix would not match the labels of the fold. Other
     values are returned unchanged.

@@ -107,7 +107,7 @@ def select_fusion(
     query_features: QueryFeatures | None = None,
     seed: int = 0,
 ) -> FusionSelection:
-    """Fit fusion weights; if there are several normalizers, select one by cross-validation."""
+    """Return fitted fusion weights; of several normalizers, one is selected by cross-validation."""
     names = check_normalizers(parameters.normalizer)
     problems = {name: FusionProblem(judged, parameters, name, query_features) for name in names}
     folds = _folds(len(judged.labels), parameters.cv, seed)

@@ -272,7 +272,7 @@ class SampleLearner(LinearLearner):
         *,
         seed: int = 0,
     ) -> Iterator[PathModel]:
-        """Train a model on the first n queries of each random order, for each n in `values`."""
+        """Yield a model of the first n queries of each random order, for each n in `values`."""
         for part, order in enumerate(self._orders):
             position = np.full(data.n_queries, data.n_queries)
             position[order] = np.arange(order.size)

@@ -32,7 +32,7 @@ class LeaveOneOutLearner(LinearLearner):
         *,
         seed: int = 0,
     ) -> Iterator[PathModel]:
-        """Fit all data for each C, and yield leave-one-query-out scores in place of a model."""
+        """Yield leave-one-query-out scores instead of a model, for each C, from one fit per C."""
         for found in super().fit_paths(data, parameters, values, parts, seed=seed):
             chosen = self.with_value(parameters, float(values[found.step]))
             recorded = recorded_parameters("RankSVM", chosen)

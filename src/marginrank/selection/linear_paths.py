@@ -65,7 +65,7 @@ class LinearLearner(PathLearner):
         *,
         seed: int = 0,
     ) -> Iterator[PathModel]:
-        """Fit models for all sets of training rows and all C together.
+        """Yield models for all sets of training rows and all C, fitted together.
 
         If a set has only some documents of a query, its documents are copied and fitted alone.
         """
@@ -178,7 +178,7 @@ class SharedProblems:
         self._reference = with_scale(self._unscaled, self._scales[0])
 
     def solve(self, Cs: Floats, seed: int) -> Iterator[PathModel]:
-        """Fit a model for each set of training queries and each C; yield them as they are found."""
+        """Yield a fitted model for each set of training queries and each C, as it is found."""
         for C in (Cs[0], Cs[-1]):
             # Raises an error if C is too large.
             self._pairs.weighted(float(C), self._parameters.normalization)
@@ -206,7 +206,7 @@ class SharedProblems:
         return pairs.weighted(C, self._parameters.normalization)
 
     def _together(self, Cs: Floats, seed: int) -> Iterator[PathSolution]:
-        """Solve the problems of several sets of queries at a time, with shared passes over X."""
+        """Yield solutions for several sets of queries at a time, with shared passes over X."""
         for first in range(0, len(self._parts), SIDE_BY_SIDE):
             some = range(first, min(first + SIDE_BY_SIDE, len(self._parts)))
             found = newton_paths(
@@ -223,7 +223,7 @@ class SharedProblems:
                 yield PathSolution(first + one.problem, one.step, result)
 
     def _groups(self, parts: Sequence[int]) -> list[HessianGroup]:
-        """Group the queries that belong to the same parts; return [] if there are many groups."""
+        """Return groups of queries that belong to the same parts; [] if there are many groups."""
         left_out = np.array([self._parts[k].left_out for k in parts])
         patterns, group = np.unique(left_out, axis=1, return_inverse=True)
         if patterns.shape[1] > MOST_GROUPS * len(parts):
@@ -249,7 +249,7 @@ class SharedProblems:
     def _apart(
         self, minimize: Callable[..., SolverResult], Cs: Floats, seed: int
     ) -> Iterator[PathSolution]:
-        """Solve the problems one by one, each warm-started from the previous C of its set."""
+        """Yield solutions one by one, each warm-started from the previous C of its queries."""
         # Solve all parts before the next C, so that an interrupted search has complete candidates.
         starts: list[Floats | None] = [None] * len(self._parts)
         for step, C in enumerate(Cs):

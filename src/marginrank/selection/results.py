@@ -241,7 +241,7 @@ def _short(value: Any) -> str:
 
 
 def _is_better(scores: Floats, others: Floats) -> bool:
-    """Whether scores on the same splits are higher, on average by more than a standard error."""
+    """Whether `scores` are above `others`, on average by more than a standard error."""
     gains = (scores - others)[~np.isnan(scores - others)]
     if not gains.size:
         return False

@@ -30,7 +30,7 @@ class Split(NamedTuple):
 
 
 def fold_splits(data: RankingData, folds: Sequence[Fold]) -> list[Split]:
-    """Convert cross-validation folds of `data` to a list of Split."""
+    """Return cross-validation folds of `data` as a list of Split."""
     return [Split(fold.train, data, fold.test) for fold in folds]
 
 

@@ -51,7 +51,7 @@ class SparseLearner(PathLearner):
         *,
         seed: int = 0,
     ) -> Iterator[PathModel]:
-        """Fit models for all grid values, for one set of training rows after the other."""
+        """Yield fitted models for all grid values, for one set of training rows after the other."""
         for part, rows in enumerate(parts):
             train, own = data, parameters
             if rows is not None:

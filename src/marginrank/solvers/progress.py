@@ -108,7 +108,7 @@ def check_smooth(objective: Objective) -> None:
 
 
 def start(objective: Objective, w: Floats, scores: Scores | None = None) -> Point:
-    """Evaluate an objective at the initial weights w; raise ValueError if sums of X overflow."""
+    """Return an objective evaluated at initial weights w; raise ValueError if sums overflow."""
     point = objective.at(w, scores)
     check_magnitude(point)
     return point
@@ -117,10 +117,10 @@ def start(objective: Objective, w: Floats, scores: Scores | None = None) -> Poin
 def start_inside(
     objective: Objective, regularizer: Regularizer, w0: Floats | None, scores0: Scores | None
 ) -> Point:
-    """Evaluate an objective with a regularizer at the initial weights `w0`, by default zero.
+    """Return an objective evaluated at initial weights that satisfy a regularizer's constraints.
 
-    Weights that violate the constraints of the regularizer are corrected first. `scores0` is X w0,
-    if known.
+    The weights are `w0`, corrected if they violate the constraints, or zero if `w0` is None.
+    `scores0` is X w0, if known.
     """
     if w0 is None:
         return start(objective, np.zeros(objective.n_features))

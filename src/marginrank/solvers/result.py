@@ -47,7 +47,7 @@ class SolverResult:
         return self.stop
 
     def times(self, factor: float) -> "SolverResult":
-        """Convert this result to the objective multiplied by `factor`; the weights are the same."""
+        """Return this result for the objective times `factor`; the weights are the same."""
         return replace(
             self,
             objective=factor * self.objective,

@@ -80,7 +80,7 @@ class PostponedSum:
 def _on_sums(
     task: Task, steps: Sequence[tuple[float, ...] | None], part: PartKernels, *arguments: Any
 ) -> tuple[tuple[Any, ...], Any]:
-    """Add up the arguments that are postponed sums, and call `task` on a part with the results.
+    """Return the result of `task` on a part, after adding up the arguments that are postponed sums.
 
     `steps` has one entry per argument of `task`: the steps of a postponed sum, or None. A postponed
     sum takes several of the `arguments`: its base, then its vectors.
@@ -165,7 +165,7 @@ class Calls:
         scores: Scores | None = None,
         sweep: bool = False,
     ) -> tuple[Evaluation, list[Floats | None]]:
-        """Evaluate the loss over all parts of X by calling the function `task` on each part.
+        """Return the loss over all parts of X, and other sums, by calling `task` on each part.
 
         `task` returns sums over its part, which are added up over all parts: first the fields of
         LossSums, then further numbers or arrays. The totals of the latter are the second result.
@@ -342,7 +342,7 @@ def _loss(loss: PairLoss) -> Loss:
 
 
 def stacked(matrices: Sequence[Any]) -> Any:
-    """Stack the rows of several dense or several CSR matrices into one matrix."""
+    """Return one matrix with the rows of several dense or several CSR matrices."""
     if sp.issparse(matrices[0]):
         return sp.csr_array(sp.vstack(matrices, format="csr"))
     return np.concatenate(matrices)

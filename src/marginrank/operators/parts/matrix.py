@@ -105,7 +105,7 @@ class PartsMatrix(Matrix):
     def _extract(
         self, pairs: PairCounts, fraction: float, seed: int, threads: int
     ) -> tuple[NativeMatrix, PairSet]:
-        """Draw a random sample from every part, and store column magnitudes; reads X once."""
+        """Return a random sample of every part, and store column magnitudes; reads X once."""
         executor = self.executor(pairs, threads)
         numbers = executor.place(range(executor.bounds.size - 1))
         found: list[tasks.Survey] = []

@@ -50,7 +50,7 @@ class Plan:
 
 
 def make_plan(offsets: Integers, memory_before: Callable[[Integers], Integers]) -> Plan:
-    """Divide the rows of X on disk into parts of whole queries, of about PART_BYTES each.
+    """Return a division of the rows of X on disk into parts of whole queries of about PART_BYTES.
 
     Query q has the rows offsets[q] to offsets[q + 1] − 1. `memory_before` maps row indices to the
     bytes that all earlier rows take.

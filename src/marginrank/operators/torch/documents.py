@@ -45,7 +45,7 @@ class DeviceDocuments:
 
     @classmethod
     def of(cls, pairs: PairSet, has_pairs: Booleans, device: torch.device) -> "DeviceDocuments":
-        """Copy the queries, query weights and margins of a pair set to a PyTorch device.
+        """Return the queries, query weights and margins of a pair set, on a PyTorch device.
 
         `has_pairs` is a mask of the queries that have pairs.
         """
@@ -96,7 +96,7 @@ class Window(NamedTuple):
 
 
 def sort(documents: DeviceDocuments, key: Tensor) -> Order:
-    """Sort the documents by query, then by ascending key (score minus margin)."""
+    """Return the order of the documents by query, then by ascending key (score minus margin)."""
     by_key = torch.argsort(key, stable=True)
     by_query = torch.argsort(documents.queries.segment.index_select(0, by_key), stable=True)
     document = by_key.index_select(0, by_query)
@@ -110,7 +110,7 @@ def inverse(permutation: Tensor) -> Tensor:
 
 
 def find_window(documents: DeviceDocuments, order: Order, theta: float) -> Window:
-    """For each document, find the range of the sorted scores with which it has a positive loss.
+    """Return, for each document, the range of sorted scores with which it has a positive loss.
 
     A pair (i, j), in which i is preferred, has a positive hinge term at θ if s_i < s_j + θ.
     """

@@ -141,7 +141,7 @@ class SparseFeatures:
 
     @classmethod
     def of(cls, X: Any, device: torch.device) -> "SparseFeatures":
-        """Copy a SciPy CSR matrix to a PyTorch device."""
+        """Return a SciPy CSR matrix, copied to a PyTorch device."""
         offsets = torch.as_tensor(X.indptr.astype(np.int64), device=device)
         used = slice(int(X.indptr[-1]))  # the arrays may be longer
         index = torch.as_tensor(X.indices[used], device=device)
@@ -150,7 +150,7 @@ class SparseFeatures:
 
     @classmethod
     def of_tensor(cls, X: Tensor) -> "SparseFeatures":
-        """Wrap a PyTorch tensor in CSR layout as a sparse feature matrix on the same device."""
+        """Return a PyTorch tensor in CSR layout as a sparse feature matrix on the same device."""
         rows = _Lines.of(X.crow_indices().to(torch.int64), X.col_indices(), X.values())
         return cls(rows, X.shape[1])
 
@@ -216,7 +216,7 @@ DeviceFeatures = DenseFeatures | SparseFeatures
 
 
 def by_row(values: Tensor, rows: Tensor | None, n_rows: int) -> Tensor:
-    """Reorder one value per document to the rows of X; rows without a document get zero.
+    """Return one value per row of X, given one per document; zero for rows without a document.
 
     `rows` has the row of each document; None if documents are in the order of the rows.
     """
@@ -235,7 +235,7 @@ def _sum_of_blocks(rows: Tensor, z: Tensor) -> Tensor:
 
 
 def _runs(bounds: Integers, size: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges (first, last) of consecutive lines that have about `size` entries together."""
+    """Yield ranges (first, last) of rows or columns that have about `size` entries together."""
     first, n = 0, bounds.size - 1
     while first < n:
         last = int(np.searchsorted(bounds, bounds[first] + size, side="right")) - 1

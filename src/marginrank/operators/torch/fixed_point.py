@@ -57,13 +57,13 @@ class Segments:
         return torch.segment_reduce(values, how, offsets=self.offsets, initial=initial, unsafe=True)
 
     def encode(self, values: Tensor) -> Encoded:
-        """Convert floats to integers whose sums over a segment of the tensor cannot overflow."""
+        """Return floats as integers whose sums over a segment of the tensor cannot overflow."""
         scale, unit = self._scale(values)
         scaled = values * self.spread(scale)
         return Encoded(scaled.round_().to(torch.int64), unit)
 
     def encode_all_digits(self, values: Tensor) -> tuple[Encoded, Encoded]:
-        """Convert each float to two integers: its rounded value, and the rest in a finer unit."""
+        """Return two integers per float: its rounded value, and the rest in a finer unit."""
         scale, unit = self._scale(values)
         scaled = values * self.spread(scale)
         rounded = scaled.round()

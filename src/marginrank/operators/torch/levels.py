@@ -176,7 +176,7 @@ class _Split:
         return self._highs.index_select(0, place) - self._before
 
     def follow(self, place: Tensor) -> Tensor:
-        """Convert positions of documents from the order before this split to the order after it."""
+        """Return the positions of documents after this split, given their positions before it."""
         highs = self._highs_in_front(place)
         return torch.where(self.is_high, self.high_start + highs, place - highs)
 
@@ -326,6 +326,6 @@ def _source(ranges: PassRanges, by_side: bool) -> Tensor:
 
 
 def _joined(places: Sequence[Tensor], n_documents: int) -> Tensor:
-    """Concatenate positions in several passes, shifted to positions in the joined passes."""
+    """Return positions in several passes, shifted to positions in the joined passes."""
     moved = [place + number * n_documents for number, place in enumerate(places)]
     return torch.cat(moved).to(torch.int32)

@@ -79,7 +79,7 @@ class TorchSpace(ScoreSpace):
         return Scores(self.tensor(entries))
 
     def tensor(self, values: Any) -> Tensor:
-        """Copy an array or tensor to the PyTorch device, unless it is already there."""
+        """Return an array or tensor on the PyTorch device, copied unless it is already there."""
         return torch.as_tensor(values, device=self._device)
 
 
@@ -121,13 +121,13 @@ class TorchLoss(PairLoss):
         return self._pairs.hess_vec(there.state, u)
 
     def evaluation(self, scores: Tensor, found: ScoreLoss, gradient: Tensor | None) -> Evaluation:
-        """Convert a loss on the device to an Evaluation in host memory, with a single copy."""
+        """Return a loss on the device as an Evaluation; all sums are copied to the host at once."""
         totals = found.totals
         values = _to_host(totals if gradient is None else torch.cat([totals, gradient]))
         return self.from_host(scores, found, values)
 
     def from_host(self, scores: Tensor, found: ScoreLoss, values: Floats) -> Evaluation:
-        """Convert a loss on the device to an Evaluation, with sums already copied to the host.
+        """Return a loss on the device as an Evaluation, with sums already copied to the host.
 
         `values` are the totals of the loss, then the gradient, if there is one.
         """
@@ -180,7 +180,7 @@ class TorchMatrix(Matrix):
         tensor: Tensor | None = None,
         has_triton: bool | None = None,
     ) -> "TorchMatrix":
-        """Copy the feature matrix of `data` to a PyTorch device.
+        """Return the feature matrix of `data`, copied to a PyTorch device.
 
         Nothing is copied if `tensor` has X on that device, in float32 or float64. Triton kernels
         are used if Triton is installed and the device is a GPU; `has_triton` overrides this.
@@ -361,7 +361,7 @@ class TorchSharedSweeps(SharedSweeps):
 
 
 def features_of(tensor: torch.Tensor, has_triton: bool | None = None) -> DeviceFeatures:
-    """Wrap a dense or CSR tensor as a feature matrix on the device of the tensor.
+    """Return a dense or CSR tensor as a feature matrix on the device of the tensor.
 
     float32 and float64 values are not copied; other values are converted to float64.
     """

@@ -29,7 +29,7 @@ def power_of_two(number):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def rounded(x):  # type: ignore[no-untyped-def]
-    """Round floats to the nearest integers, as floats; ties go to even integers."""
+    """Return floats rounded to the nearest integers; ties go to even integers."""
     size = tl.abs(x)
     near = (size + 4503599627370496.0) - 4503599627370496.0
     near = tl.where(size < 4503599627370496.0, near, size)

@@ -203,7 +203,7 @@ class _Exchange:
         self._chances = CHANCES
 
     def next(self, held: Booleans, wrong: Booleans) -> tuple[Booleans, bool]:
-        """Choose the constraints to treat as equations next; return them as a mask.
+        """Return the constraints to treat as equations next, as a mask.
 
         `held` are the current equations, and `wrong` the constraints that must change: violated
         ones, and equations with a negative multiplier. Also return whether there are fewer wrong

@@ -65,10 +65,10 @@ class _Program:
         return True
 
     def settle(self) -> bool:
-        """Compute the best weights of the planes in use.
+        """Set the attributes beta and v to the best weights of the planes in use and their minimum.
 
-        Planes whose weight becomes zero are dropped; return False if this happens to the last one.
-        Sets the attributes beta and v.
+        Planes whose weight becomes zero are dropped. Return False if this happens at once to the
+        plane that was added last.
         """
         while True:
             before = self.beta[self._used]

@@ -88,7 +88,7 @@ class _StructuredWidths(Widths[P]):
 
     @abstractmethod
     def _minimize(self, objective: Objective, tol: float) -> SmoothOptimum[P]:
-        """Minimize a smoothed objective plus the regularizer, from the last solution."""
+        """Return the minimum of a smoothed objective plus regularizer, from the last solution."""
 
     def _inside(self, w: Floats) -> Floats:
         """Return the weights nearest to w that satisfy the constraints of the regularizer."""

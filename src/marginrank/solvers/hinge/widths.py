@@ -125,7 +125,7 @@ class Widths(ABC, Generic[P]):
 
     @abstractmethod
     def _solve(self) -> Stage[P]:
-        """Minimize the smoothed objective of the current width; update `best` and `lower`."""
+        """Return the minimum for the current width; update `best` and `lower`."""
 
     @abstractmethod
     def _lower_bound(self, base: Point, edges: Point, smooth: P) -> LowerBound:
@@ -143,7 +143,7 @@ class Widths(ABC, Generic[P]):
         return self._objective.with_loss(self._objective.loss.smoothed(self._width))
 
     def _bound_at(self, base: Point, smooth: P) -> tuple[Point, LowerBound]:
-        """Evaluate the hinge objective at the w of a smoothed one; also bound its minimum below.
+        """Return the hinge objective at the w of a smoothed one, and a lower bound on its minimum.
 
         Updates `best` and `lower`.
         """

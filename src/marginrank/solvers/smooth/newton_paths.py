@@ -232,7 +232,7 @@ class _Walker:
         return max(self._kept, 1.0)
 
     def improve(self, direction: PathDirection) -> None:
-        """Make a step along a Newton direction that was computed for a proof of convergence.
+        """Move the point along a Newton direction that was computed for a proof of convergence.
 
         The step costs little, and metrics of rankings are sensitive to small changes of the
         weights.

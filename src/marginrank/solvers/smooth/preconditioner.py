@@ -57,7 +57,7 @@ class Preconditioner(ABC):
         return -self.solve(point.gradient)
 
     def hidden_by(self, errors: Floats) -> float:
-        """Return the decrease of F that gradient errors of these sizes may hide; 0 if unknown."""
+        """Return the decrease of F that gradient errors of given sizes may hide; 0 if unknown."""
         # The mean of ½ eᵀP⁻¹e for independent errors e_j of sizes errors[j].
         return 0.0
 
@@ -290,7 +290,7 @@ def stand_ins(objective: Objective, seed: int, n_parts: int = N_PARTS) -> list[O
 
 
 def points_on_parts(parts: Sequence[Objective], w: Floats) -> list[Point]:
-    """Evaluate each objective at w; return [] if one is too small to estimate a Hessian from."""
+    """Return each objective evaluated at w; [] if one is too small to estimate a Hessian from."""
     points = [part.at(w) for part in parts]
     is_enough = all(tells_shape(point, CURVED_PER_FEATURE / len(parts)) for point in points)
     return points if is_enough else []

@@ -68,7 +68,7 @@ class SharedHessian:
         return max(FEWEST_PRODUCTS, int(self._cost))
 
     def count(self, n_products: int) -> None:
-        """Add the Hessian-vector products of one step of all problems to the count.
+        """Count the Hessian-vector products that one step of all problems took.
 
         `n_products` is the largest number of products that one of the problems needed. The count
         starts again at 0 with each new Hessian.
@@ -80,7 +80,7 @@ class SharedHessian:
         self._n_products = np.inf
 
     def refresh(self, ws: Sequence[Floats]) -> None:
-        """Compute the shared Hessians again, if products since the last time cost as much.
+        """Compute the shared Hessians again, if the products since then have cost as much.
 
         They are computed at the mean of `ws`, the current weights of the problems.
         """

@@ -76,7 +76,7 @@ class Screen:
         return Composite(loss.objective, point.composite.regularizer).wrap(loss)
 
     def widen(self, point: L1Point) -> L1Point:
-        """Convert `point` from some of the features to all; its error bound stays valid."""
+        """Return `point` as a point of the whole problem; its error bound stays valid."""
         if point.composite is self.whole:
             return point
         whole = self.whole.at(
