@@ -58,7 +58,7 @@ class CurveMatrix(Matrix):
     hats: HatMatrix
     knots: Knots
     basis: CurveBasis  # linear combinations of the hat functions
-    grids: tuple[FeatureGrid, ...] = ()  # their hat functions follow those for single features
+    grids: tuple[FeatureGrid, ...] = ()  # their hat functions follow all for single features
 
     @classmethod
     def of(

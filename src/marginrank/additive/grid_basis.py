@@ -37,7 +37,7 @@ from marginrank.additive.knots import WHOLE, HatCodes
 from marginrank.data.knots import Knots
 from marginrank.models.additive_model import Interaction
 
-BINS = 16  # number of bins between the knots of a grid axis
+BINS = 16  # most bins between the knots of a grid axis
 CATEGORIES = MOST_NODES  # most categories with a row each; rarer ones share the missing values' row
 
 SHARE = 1 / 3  # factor on λ: per variance, cos πu cos πv then has the same penalty as cos πu

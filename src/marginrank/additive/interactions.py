@@ -248,7 +248,7 @@ class Candidates:
 
 
 def _leading(matrix: CurveMatrix, w: Floats, alone: Collection[int]) -> Integers:
-    """Return the at most FEATURES features whose fitted curves vary most, in ascending order.
+    """Return up to FEATURES features whose fitted curves vary most, in ascending order.
 
     Features with one value and features in `alone` are left out.
     """

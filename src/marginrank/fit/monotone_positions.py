@@ -1,8 +1,9 @@
 """The constraint that effects of positions never increase from a position to the next one.
 
-It is a cone: each effect is at least that of the next position that was shown, in each context.
-Solvers minimize on faces of the cone, on which some neighbors have equal effects. Such positions
-are pooled: they share one indicator column, as positions from the 20th on always do.
+A *cell* is a position in one context; it has one effect. In each context, the effect of a position
+must be at least the effect of the next position that was shown. These effects form a cone. Solvers
+minimize on faces of the cone, on which some adjacent effects are equal. Their cells are *pooled*:
+they share one indicator column, as positions from the 20th on always do.
 """
 
 from collections.abc import Callable
@@ -27,7 +28,7 @@ from marginrank.solvers.result import SolverResult
 
 @dataclass(frozen=True)
 class PositionCone(Cone):
-    """The constraints between adjacent effects; all cells have the same scale."""
+    """The constraints between effects of adjacent positions; all cells have the same scale."""
 
     first: Integers  # the cells with the larger effect, one per constraint
     second: Integers  # the cells with the smaller effect
@@ -47,7 +48,7 @@ class PositionCone(Cone):
         return cls([ConeBlock.of(0, columns, rows)], first, second)
 
     def face(self, objective: Objective, held: Booleans) -> Face:
-        """Restrict an objective to weights that are equal for the pairs of cells in `held`."""
+        """Return an objective restricted to weights that are equal for pairs of cells in `held`."""
         scaled = cast(ScaledMatrix, objective.matrix)
         inner = cast(NativeMatrix, scaled.inner)
         assert inner.categories is not None
@@ -66,7 +67,7 @@ class PositionCone(Cone):
         return Face(objective.on(matrix), sp.csr_array(basis))
 
     def _pools(self, n_cells: int, held: Booleans) -> Integers:
-        """Return the number of the pool of each cell."""
+        """Return the index of the pool of each cell; cells with equal effects share a pool."""
         begins = np.ones(n_cells, dtype=bool)
         begins[self.second[held]] = False
         before = np.arange(n_cells)  # the pool of a cell begins with the cell before it, or itself

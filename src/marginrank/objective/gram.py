@@ -79,8 +79,8 @@ class Gram:
     def spread(self, values: Floats, n_documents: int) -> Floats:
         """Return one value per document, with mean zero in each query.
 
-        `values` are the values of the documents of the Gram matrix, before their mean in each
-        query is subtracted. The other of the `n_documents` documents get zero.
+        `values` has the values of the documents of the Gram matrix, before their mean in each
+        query is subtracted. The result has `n_documents` entries, zero for all other documents.
         """
         result = np.zeros(n_documents)
         centered = values.copy()

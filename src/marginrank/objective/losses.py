@@ -19,7 +19,7 @@ from marginrank._utils.types import Floats
 
 SMALLEST_ERROR, LARGEST_ERROR = 1e-5, 0.1  # limits on the approximation error of logistic
 GRID = 600  # values of t at which the approximation error is bounded
-LOGISTIC = 0  # the "power" of a smooth piece
+LOGISTIC = 0  # the power of the logistic term, see Piece
 
 
 @dataclass(frozen=True)

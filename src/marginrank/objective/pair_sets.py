@@ -52,7 +52,7 @@ class PairCounts(ABC):
 
 
 class ActiveDocuments(NamedTuple):
-    """Documents in queries that have a pair of positive weight; other documents do not count.
+    """Documents in queries that have a pair of positive weight; the loss ignores all others.
 
     `rows` are their rows of X; `offsets` has the index of the first active document of each query.
     """

@@ -9,9 +9,8 @@ All other methods have a generic implementation, which a backend may replace by 
 Vectors with one entry per document may be of any type; vectors with one entry per feature are NumPy
 arrays.
 
-A *sweep* is one pass over X. z is the gradient of the loss with respect to the scores, A the
-Hessian of the loss with respect to the scores, and J subtracts from each score the mean score of
-its query.
+A *sweep* is one pass over X. z is the gradient and A the Hessian of the loss with respect to the
+scores.
 """
 
 from abc import ABC, abstractmethod
@@ -237,11 +236,11 @@ class Design(ABC):
         return queries, documents.offsets[queries]
 
     def query_squares(self, by_query: QueryLosses) -> Floats:
-        """Return a number per feature that bounds the gradient's rounding error; reads X once.
+        """Return one number per feature, for a bound on rounding of the gradient; reads X once.
 
-        For feature j it is an upper bound on Σ_q c_q² · max x_ij², where the maximum is over the
-        documents i of query q. c_q is the sum of the absolute values of all terms of the score
-        gradient in query q.
+        For feature j it is Σ_q c_q² · max x_ij², or an upper bound on it, where the maximum is over
+        the documents i of query q. c_q is the sum of the absolute values of all terms of the
+        gradient with respect to the scores in query q.
         """
         sizes = cast(Floats, by_query)[:, 2]
         return float(sizes @ sizes) * self.magnitudes() ** 2

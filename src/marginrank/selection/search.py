@@ -358,7 +358,7 @@ class _Driver:
                 )
 
     def _estimate(self, outer: Sequence[tuple[Fold, list[Fold]]], main: Search) -> NestedEstimate:
-        """Return the nested estimate: search without each fold, and score the result on it."""
+        """Return scores of nested searches: each leaves out one fold and is scored on that fold."""
         scorer = self._scorer(fold_splits(self.data, [fold for fold, _ in outer]))
         selected, scores = [], np.full(len(outer), np.nan)
         for k, (fold, inner) in enumerate(outer):

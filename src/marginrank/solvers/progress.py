@@ -15,7 +15,7 @@ from marginrank.objective.protocols import Scores
 from marginrank.objective.regularizers import Regularizer
 from marginrank.solvers.result import Callback, SolverResult
 
-SUSPICIOUS = 1e140  # a gradient whose square is close to overflow
+SUSPICIOUS = 1e140  # size of a gradient entry whose square is close to overflow
 SUSPECTS = 1000  # columns that are searched for NaN: enough for a message, cheap for wide data
 
 

@@ -168,7 +168,7 @@ class Calls:
         """Return the loss over all parts of X, and other sums, by calling `task` on each part.
 
         `task` returns sums over its part, which are added up over all parts: first the fields of
-        LossSums, then further numbers or arrays. The totals of the latter are the second result.
+        LossSums, then further numbers or arrays, whose totals are the second result.
         If `scores` is None, `task` also computes the scores, which are stored with the parts.
         """
         losses = [OrderedSum() for _ in LossSums._fields]

@@ -28,7 +28,7 @@ RESERVOIR_SHARE = 0.125  # largest share of the documents in the reservoir
 RESERVOIR_BYTES = 1 << 24
 BYTES_PER_SQUARE = 256
 MOST_RESERVOIR_BYTES = 1 << 28  # upper limit
-SEED = 0  # seed of the reservoir; samples are drawn from it with seeds of their own
+SEED = 0  # random seed of the reservoir; samples drawn from it have other seeds
 
 OnRead = Callable[[int, int], None]
 

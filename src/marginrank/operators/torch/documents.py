@@ -86,7 +86,7 @@ class Order(NamedTuple):
 
 
 class Window(NamedTuple):
-    """For each document, the range of the sorted scores in which it has pairs with a positive loss.
+    """For each document, the range of sorted scores with which it forms pairs of positive loss.
 
     The range is bounded by two positions in an :class:`Order`.
     """

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 CAPACITY = 62  # number of bits that a sum may have
-LARGEST_SHIFT = 1000  # the power of two and its inverse must be finite and positive
+LARGEST_SHIFT = 1000  # largest exponent: 2^exponent and its inverse must be finite and positive
 MANTISSA_BITS, EXPONENT_BIAS = 52, 1023  # format of a double
 
 

@@ -67,8 +67,8 @@ class _Program:
     def settle(self) -> bool:
         """Set the attributes beta and v to the best weights of the planes in use and their minimum.
 
-        Planes whose weight becomes zero are dropped. Return False if this happens at once to the
-        plane that was added last.
+        Planes whose weight becomes zero are dropped. Return False if the plane that was added last
+        would get no weight.
         """
         while True:
             before = self.beta[self._used]

@@ -30,7 +30,7 @@ from marginrank.solvers.result import Callback, Curvature, SolverResult
 from marginrank.solvers.smooth.newton import NewtonIteration, newton
 
 TIGHTENINGS = 4  # how often tol may be lowered to make the gradient's part of the gap small
-NEWTON_ITERATIONS = 100  # per width
+NEWTON_ITERATIONS = 100  # most Newton iterations per width
 FIRST_TOL = 1e-3  # tol for the first width, whose smoothing error is larger than this
 ALONG = 1e-3  # accuracy of the line search of an extrapolation: its gain is small, but real
 FAR = 0.01  # a warm start whose gradient's part of the gap exceeds this share of F is not close

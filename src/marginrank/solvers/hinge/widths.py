@@ -40,7 +40,7 @@ from marginrank.solvers.result import SolverResult
 
 FIRST_WIDTH = 4.0  # at w = 0 every pair is inside the band
 SHRINK = 0.1  # smallest ratio of successive widths: a warm start is close enough for few steps
-BAND_SHARE = 0.4  # share of tol · F for the band's part of the gap; gradient and rounding need some
+BAND_SHARE = 0.4  # share of tol · F for the band's part of the gap; the rest is for other errors
 GRADIENT_SHARE = 0.3  # largest ratio of the gradient's part of the gap to the band's part
 ROUND_UP = 1.0 + 1e-13  # margins that τw meets exactly are still met after rounding
 

@@ -44,7 +44,7 @@ from marginrank.solvers.smooth.preconditioner import (
 
 GROWTH = 8  # ratio of the sizes of successive samples
 SMALLEST_SAMPLE = 2048  # documents; below, a solve costs less than the overhead of another sample
-SAMPLE_TOL = 1e-3  # the optimum of a sample differs from that of the data by more than this
+SAMPLE_TOL = 1e-3  # the optimum of a sample differs more than this from the optimum of the data
 # After 200 steps ridge continuation helps more than further steps. It is tried once; after that
 # only further steps remain.
 MAX_CG = 200
@@ -57,7 +57,7 @@ SAFETY = 2.0  # factor on the Newton decrement when it estimates F − F*
 POOR = 0.25  # a step that gains less than this share of its prediction is poor: the Hessian changes
 PATIENCE = 2  # poor steps in a row before ridge continuation
 EASE = 10.0  # ratio of successive ridges in ridge continuation
-EASE_TOL = 1e-3  # tol of these problems, which only provide starting points
+EASE_TOL = 1e-3  # tol for larger ridges, whose solutions are only starting points
 
 
 class NewtonOutcome(NamedTuple):
@@ -137,7 +137,7 @@ def newton(
         if w0 is None:
             for sample in growing_samples(objective, seed):
                 w = iteration.run(start(sample, w), max(tol, SAMPLE_TOL), careful=False).point.w
-                iteration.curvature = None  # the curvature is that of the sample
+                iteration.curvature = None  # do not use the curvature of the sample
         iteration.curvature = curvature
         outcome = iteration.run(start(objective, w, scores0), tol)
     except KeyboardInterrupt:

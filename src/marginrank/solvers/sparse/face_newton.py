@@ -15,7 +15,7 @@ from marginrank.objective.composite import L1Point
 from marginrank.objective.objective import Point
 from marginrank.objective.regularizers import L1Ball
 
-MAX_CG = 100  # an inexact solution is still a direction of descent
+MAX_CG = 100  # steps; an inexact solution is still a direction of descent
 CG_TOL = 0.05  # relative residual to stop at, in the norm of the preconditioner
 FACES = 10  # most faces per step
 TINY = 1e-10  # floor of diagonal entries, relative to the largest: a feature may have no curvature

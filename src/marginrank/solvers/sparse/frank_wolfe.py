@@ -12,8 +12,8 @@ with ℓ'' ≤ M, the bound is L(w + μd) ≤ L(w) + μ⟨∇L(w), d⟩ + ½μ²
 
     μ = min(1, −⟨∇L(w), d⟩ / (M Σ c t²)).
 
-The paper prints it without the factor 1 / (M c), p / 2r² in its notation, and with max and min
-exchanged, which would always be 1; its proof of convergence uses the bound above.
+The formula for μ in the paper lacks the factor 1 / (M c), p / 2r² in its notation, and has max and
+min exchanged, so μ would always be 1; the proof of convergence there uses the bound above.
 
 Plain steps converge like 1/t: at most 16 r² / ε iterations until L(w) − L* ≤ ε, if features lie in
 [0, 1] and the loss is the mean of squared hinges. Away and pairwise steps (Lacoste-Julien

@@ -35,23 +35,23 @@ from marginrank.solvers.sparse.parabolas import GROUPS_PER_FEATURE, has_parabola
 from marginrank.solvers.sparse.quadratic_model import QuadraticModel
 from marginrank.solvers.sparse.screening import Screen, squared_differences
 
-SMALL_SAMPLE = 4096  # documents
+SMALL_SAMPLE = 4096  # least number of documents in a sample for a model
 SAMPLE_PER_FEATURE = 192  # sampled documents per feature that make a good model
-SAMPLE_GROWTH = 4  # factor if the model of a sample was not good enough
-SAMPLE_TOL = 1e-3  # the optimum of a sample differs from that of the data by more than this
+SAMPLE_GROWTH = 4  # factor on this number if the model of a sample was not good enough
+SAMPLE_TOL = 1e-3  # the optimum of a sample differs more than this from the optimum of the data
 EASE_TOL = 1e-2  # tol for the problems of a continuation
 MODEL_TOL = 1e-4  # accuracy of the model's minimum, relative to the violation at its start
 LEAST_MODEL_TOL = 1e-12  # below, only rounding is left to gain
 SUFFICIENT = 0.25  # share of the slope that a step must gain; an exact model's minimizer gains 0.5
-FLAT = 1e-12  # relative to the largest curvature: a feature below may have no curvature at all
-LEAST_CURVATURE = 1e-3  # share of the curvature at zero: a floor, or added for a smoothed hinge
-NEAR = 1e-2  # smallest factor of the curvature that is added
+FLAT = 1e-12  # share of the largest curvature below which a feature may have no curvature
+LEAST_CURVATURE = 1e-3  # share of the curvature at 0: a minimum, or added for a smoothed hinge
+NEAR = 1e-2  # smallest factor on the added curvature, near the optimum
 TINY = 1e-300
 LOOSENESS = 100.0  # first guess of (gap by `tighten`) / (estimated distance to the optimum)
 FAST = 10.0  # factor by which the gap falls per iteration with a good model
 PATIENCE = 2  # slow models in a row before the sample grows: steps may just be long at first
-SLOW = 0.2  # if the gap stays above this share, the working set grows
-SMALL_WORKING_SET = 128  # features
+SLOW = 0.2  # the working set grows if the gap stays above this share of its last value
+SMALL_WORKING_SET = 128  # number of features of the first working set
 LARGEST_WORKING_SET = 2048  # with more, a Hessian takes too much memory and time
 
 

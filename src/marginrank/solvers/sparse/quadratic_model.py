@@ -16,10 +16,10 @@ from marginrank import _core
 from marginrank._utils.types import Floats, Integers
 from marginrank.objective.regularizers import L1Ball, L1Regularizer
 
-RIDGE = 1e-10  # relative: keeps the minimizer unique and continuous in the penalty
+RIDGE = 1e-10  # share of each diagonal entry that is added, to make the minimizer unique
 PASSES = 10  # passes of coordinate descent before a direct solution
 ROUNDS = 100  # most alternations of coordinate descent and direct solutions
-MULTIPLIERS = 60  # safety limit: Newton's method inside a bracket takes a few
+MULTIPLIERS = 60  # most multipliers that are tried: Newton's method inside a bracket takes a few
 FAILURES = 5  # failed minimizations before the search gives up; its result may still help
 
 

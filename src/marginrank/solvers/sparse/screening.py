@@ -21,7 +21,7 @@ from marginrank.objective.composite import Composite, L1Point, L1Problem
 from marginrank.objective.losses import LOSSES
 from marginrank.objective.objective import Objective
 
-FEW_ENTRIES = 32  # per row: then Σ c K_j² takes at most four sweeps
+FEW_ENTRIES = 32  # with at most this many entries per row, Σ c K_j² takes at most four sweeps
 WORTHWHILE = 0.25  # columns are copied if at most this share of the features is left
 
 

@@ -21,8 +21,8 @@ from marginrank.objective.regularizers import Regularizer
 from marginrank.solvers.progress import Progress, check_smooth, start_inside
 from marginrank.solvers.result import Callback, SolverResult
 
-POWER_STEPS = 30  # steps of the power method; SAFETY covers the remaining error
-SAFETY = 1.05  # the power method approaches the largest eigenvalue from below
+POWER_STEPS = 30  # steps of the power method
+SAFETY = 1.05  # factor on its result, which approaches the largest eigenvalue from below
 
 
 def truncated_gradient(
