@@ -240,7 +240,7 @@ def _sort_key(value: Any) -> tuple[Any, ...]:
 
 def _splits(data: RankingData, cv: Any) -> Iterable[Any]:
     if hasattr(cv, "split") and not isinstance(cv, str):
-        # Some splitters depend on the order of groups.
+        # Number queries by id: some splitters depend on the order of groups.
         groups = numbers_by_id(data) if data.n_queries > 1 else None
         splits: Iterable[Any] = cv.split(data.X, data.y, groups)
         return splits

@@ -147,7 +147,7 @@ class _NewtonWidths(Widths[Point]):
         difference = self._objective.space.add(point.scores, -1.0, last.scores)
         scores = self._objective.space.add(self._objective.space.zero(), step, difference)
         found = cutting_search(point, step * (point.w - last.w), scores, ALONG)
-        # Evaluate afresh: a long step amplifies the rounding of a difference of scores.
+        # Evaluate again: a long step amplifies the rounding of a difference of scores.
         if found.value < self.best.value:
             self._offer(self._objective.at(found.w))
 

@@ -114,7 +114,7 @@ def _round(walkers: Sequence["_Walker"], hessian: SharedHessian) -> Iterator[Pat
         [walker.accuracy for walker in walkers],
         hessian.most_products,
     )
-    # A proof takes about as many products with any Hessian.
+    # Do not count products of proofs: a proof takes about as many with any Hessian.
     steps = [d for w, d in zip(walkers, directions, strict=True) if not w.is_proving]
     hessian.count(max((direction.n_products for direction in steps), default=0))
     proven, moving = [], []

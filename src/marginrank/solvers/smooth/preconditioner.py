@@ -404,7 +404,7 @@ def _n_leading(objective: Objective) -> int:
 
 
 def _leveled(diagonal: Floats, rank: int) -> Floats:
-    # Raise all entries but the `rank` largest to the smallest of these. If XᵀAX has rank r < n, the
+    # Raise all entries to at least the r-th largest, r = `rank`. If XᵀAX has rank r < n, the
     # Hessian is ρI in n − r dimensions, for which plain conjugate gradients take one step. Divided
     # by unequal numbers, this one eigenvalue becomes a band far below the others: many steps.
     n = diagonal.size
