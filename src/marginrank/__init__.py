@@ -1,7 +1,7 @@
 """marginrank: large-scale RankSVM.
 
-Names are imported when they are first used, so ``marginrank --help`` does not wait for NumPy and
-scikit-learn.
+The names of this package are imported on first use, so ``marginrank --help`` does not wait for
+NumPy and scikit-learn.
 """
 
 from importlib import import_module
@@ -126,7 +126,7 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'marginrank' has no attribute {name!r}")
     value = getattr(import_module(_MODULES[name]), name)
-    globals()[name] = value  # not looked up again
+    globals()[name] = value  # later accesses do not call this function
     return value
 
 

@@ -1,6 +1,6 @@
 """The command-line program ``marginrank``.
 
-``flags/`` declares the flags of all commands, and is all that ``--help`` imports. ``commands/`` has
+``flags/`` declares the flags of all commands; ``--help`` imports nothing else. ``commands/`` has
 one module per command, which is imported when the command runs. ``support/`` has functions that
 several commands share.
 """

@@ -1,4 +1,4 @@
-"""The typer application: the list of commands, the layout of their help, and how they are run."""
+"""The typer application: it lists the commands, lays out their help, and runs them."""
 
 from functools import cache
 from importlib import import_module
@@ -75,7 +75,7 @@ class Command(TyperCommand):
     example = ""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the arguments and the required flags, for the first line of the help."""
+        """Return the arguments and the required flags as words for the usage line of the help."""
         parameters = {str(p.name): p for p in self.get_params(ctx)}
         named = {name: p for name, p in parameters.items() if p.param_type_name == "option"}
         pieces = [_usage_of(p) for name, p in parameters.items() if name not in named]
@@ -147,13 +147,13 @@ def _usage_of(argument: Any) -> str:
 
 
 def _example_line(line: str) -> str:
-    """Return a line of the examples: a comment, or the arguments of the program."""
+    """Return a line of the examples for the help; the program's name precedes all but comments."""
     return f"  {line}\n" if line.startswith("#") else f"  marginrank {line}\n"
 
 
 @cache
 def command(name: str) -> Command:
-    """Build the typer command with this name, with all its flags."""
+    """Return the typer command with this name, with all its flags."""
     kind = COMMANDS[name]
 
     def run(flags: CommandFlags) -> None:

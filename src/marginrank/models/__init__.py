@@ -49,5 +49,5 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'marginrank.models' has no attribute {name!r}")
     value = getattr(import_module(f"marginrank.models.{_MODULES[name]}"), name)
-    globals()[name] = value  # the next access finds it there
+    globals()[name] = value  # later accesses do not call this function
     return value

@@ -57,7 +57,7 @@ def run(flags: ClicksFlags, phases: Phases) -> None:
 def _write(
     flags: ClicksFlags, index: FeatureIndex, bad: BadRows, counts: SessionCounts, phases: Phases
 ) -> None:
-    """Write the store, block by block.
+    """Write the sessions of a click log to a store, block by block.
 
     A large log is first divided by session into temporary files beside the store.
     """

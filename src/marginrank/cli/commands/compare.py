@@ -68,7 +68,7 @@ def _compare_runs(flags: CompareFlags, phases: Phases) -> None:
 def _read(
     data: Sequence[str], reading: Reading, phases: Phases, a: "_Side", b: "_Side"
 ) -> tuple[RankingData, RankingData]:
-    """Return the data for ranking a and for ranking b; read files once if features are the same."""
+    """Return the data for ranking a and for ranking b, read once if their features are the same."""
     if b.features is None or b.features == a.features:
         documents = a.read(data, reading, phases)
         return documents, documents
@@ -112,7 +112,7 @@ class _Side:
         self.features = self._model and (self._model.n_features, self._model.feature_names)
 
     def read(self, files: Sequence[str], reading: Reading, phases: Phases) -> RankingData:
-        """Read the data files; if this ranking is a model, check that its features are there."""
+        """Return the data in some files; raise ValueError if they lack the features of a model."""
         if self._model is None:
             return open_data(files, reading, phases)
         return _models.open_data_for(self._model, files, reading, phases)

@@ -46,7 +46,7 @@ def run(flags: ConvertFlags, phases: Phases) -> None:
     if flags.query_scale is not None:
         check_choice("query_scale", flags.query_scale, METHODS)
     result: dict[str, Any]
-    # The types of .csv and .tsv columns are known only at their end.
+    # .csv and .tsv cannot be read in blocks: the types of columns are known only at the end.
     in_blocks = _data.kind_of_all(data) != "table" or data[0].lower().endswith(".parquet")
     if kind == "store" and flags.query_scale is None and in_blocks:
         result = _write_store(flags, phases)
@@ -75,7 +75,8 @@ def _target_kind(out: str, to: str | None) -> str:
 
 def _convert_in_memory(flags: ConvertFlags, phases: Phases, kind: str) -> dict[str, Any]:
     out, reading = flags.out, flags.reading
-    # Text and .csv output needs all digits of float64; the other formats store the dtype.
+    # Text and .csv do not store the dtype of features, so they are written with all digits of
+    # float64; the other formats store float32 if it holds all digits.
     typed = kind == "store" or out.lower().endswith(".parquet")
     request = _data.DataRequest(comments=True, text_dtype="smallest" if typed else "widest")
     data = _data.open_data(flags.data, reading, phases, request)

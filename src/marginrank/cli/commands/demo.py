@@ -97,11 +97,11 @@ def run(flags: DemoFlags, phases: Phases) -> None:
 
 
 def _make(n_queries: int, random_state: int) -> tuple[RankingData, RankingData]:
-    """Create synthetic training and test data of the same size, with labels 0 to 4.
+    """Return synthetic training and test data of the same size, with labels 0 to 4.
 
     The popularity of a query shifts the features and labels of all its documents, so comparing
-    documents of different queries is misleading. Three features have a nonlinear effect: one
-    saturates, one is best at medium values and one is best at small values.
+    documents of different queries is misleading. Three features have a nonlinear effect on labels:
+    one saturates, one is best at medium values and one is best at small values.
     """
     X, utility, qid = make_ranking(
         2 * n_queries,
@@ -130,13 +130,13 @@ def _make(n_queries: int, random_state: int) -> tuple[RankingData, RankingData]:
 
 
 def _boosted_scores(train: RankingData, test: RankingData) -> dict[str, Any]:
-    """Fit boosted trees with LightGBM or XGBoost, if installed; return {library: test scores}."""
+    """Return {library: test scores} of boosted trees, if LightGBM or XGBoost is installed."""
     for library, ranker, options in BOOSTERS:
         try:
             module = import_module(library.lower())
         except (ImportError, OSError):  # OSError means that a system library is missing
             continue
-        # Use one thread: several would wait for each other on a busy machine.
+        # Use one thread: several threads would wait for each other on a busy machine.
         model = getattr(module, ranker)(n_jobs=1, random_state=0, **options)
         model.fit(train.X, train.y.astype(int), group=np.bincount(train.qid))
         return {library: model.predict(test.X)}
@@ -144,7 +144,7 @@ def _boosted_scores(train: RankingData, test: RankingData) -> dict[str, Any]:
 
 
 def _ridge_scores(train: RankingData, test: RankingData) -> Any:
-    """Fit a ridge regression to the labels, which ignores queries; return its test scores."""
+    """Return the test scores of a ridge regression of the labels, which ignores queries."""
     mean, deviation = train.X.mean(axis=0), train.X.std(axis=0)
     X = (train.X - mean) / deviation
     normal = X.T @ X + RIDGE * np.eye(X.shape[1])
@@ -165,7 +165,7 @@ def _evaluate(data: RankingData, scores: Any) -> dict[str, dict[str, float]]:
 
 
 def _contest(data: RankingData, rankings: dict[str, Any], name: str, other: str) -> dict[str, Any]:
-    """Compare two rankings: queries won, tied and lost, and a test of the difference."""
+    """Return a comparison of two rankings: counts of queries won, tied and lost, and a test."""
     metric = get_metric(METRICS[0])
     both = rankings[name], rankings[other]
     a, b = (metric(data.y, scores, qid=data.qid, per_query=True) for scores in both)

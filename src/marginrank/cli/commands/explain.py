@@ -78,7 +78,7 @@ def _find_query(data: RankingData, wanted: str | None, source: str) -> int:
 
 
 def _ranked(model: _models.Model, data: RankingData, number: int) -> RankedQuery:
-    """Score the documents of a query and sort them by descending score, ties by row."""
+    """Return the documents of a query by descending score, ties by row."""
     documents = np.arange(*data.queries.offsets[[number, number + 1]])
     rows = documents if data.queries.rows is None else data.queries.rows[documents]
     scores = model.scores(data.X[rows])

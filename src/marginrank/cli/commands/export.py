@@ -77,7 +77,7 @@ def _number(text: str) -> float:
 
 
 def _names(path: str | None) -> Any:
-    """Read feature names from a JSON file: a list, or an object from old to new names."""
+    """Return feature names from a JSON file: a list, or a dict from old to new names."""
     if path is None:
         return None
     with naming(path), regular_file(path) as file, open(file, "rb") as content:
@@ -134,7 +134,7 @@ def _export_fusion(model: FusionModel, flags: ExportFlags) -> dict[str, Any]:
 
 
 def _verified(scored: EngineRun, scores: Any, offset: float, qid: Any) -> dict[str, Any]:
-    """Verify an export: return the result as a dictionary; raise CheckFailed if scores differ."""
+    """Return the result of verifying an export as a dict; raise CheckFailed if scores differ."""
     try:
         found = verify(scored, scores + offset, qid)
     except VerificationError as error:

@@ -62,7 +62,7 @@ def run(flags: InspectFlags, phases: Phases) -> None:
 def _open_model(
     flags: InspectFlags, paths: list[str], phases: Phases
 ) -> tuple[_models.Model, Floats | None]:
-    """Read a model; if training data are given too, compute standard errors of its weights."""
+    """Return a model and, if training data are given too, the standard errors of its weights."""
     reading, model = flags.reading, _models.load(paths[0])
     if len(paths) == 1:
         for name in KIND_OF_FLAG:
@@ -78,7 +78,7 @@ def _open_model(
 
 
 def describe_data(data: RankingData) -> dict[str, Any]:
-    """Summarize data: counts, statistics over queries, histogram of labels, constant features."""
+    """Return counts, statistics over queries, label histogram and constant features of data."""
     queries, X = data.queries, data.X
     matrix: dict[str, Any] = {"layout": "dense", "dtype": str(X.dtype)}
     if hasattr(X, "nnz"):
@@ -98,7 +98,10 @@ def describe_data(data: RankingData) -> dict[str, Any]:
 
 
 def _describe_constant(data: RankingData) -> dict[str, Any] | None:
-    """Return how many features are constant within every query, and the names of the first ten."""
+    """Return the number of features that are constant within every query, and ten names.
+
+    Return None if there are more than MANY_FEATURES features.
+    """
     if data.n_features > MANY_FEATURES:
         return None
     inside = QueryScale()
@@ -180,11 +183,11 @@ def _label(one: Mapping[str, Any]) -> str:
 
 
 def _describe_model(model: Any, stderr: Floats | None, top: int) -> dict[str, Any]:
-    """Summarize a model: its parameters and its largest weights, with standard errors if given.
+    """Return the parameters and the largest weights of a model, with standard errors if given.
 
-    If features were scaled, weights are sorted by weight × scale; weights for which this is
-    negligible count as zero. A model without feature weights, such as a kernel model, has its kind,
-    number of features and scale instead.
+    If features were scaled, weights are sorted by |weight × scale|, and weights with a negligible
+    product count as zero. For a model without feature weights, such as a kernel model, return its
+    kind, number of features and scale.
     """
     names = model.feature_names
     if isinstance(model, AdditiveModel):

@@ -28,7 +28,7 @@ def run(flags: TrainAdditiveFlags, phases: Phases) -> None:
 def fit_curves(
     data: RankingData, parameters: AdditiveParameters, task: TrainingTask
 ) -> AdditiveModel:
-    """Fit an additive model to labels, emit its warnings, and measure the time."""
+    """Return an additive model fitted to labels; emit its warnings and record the time."""
     seed, verbose = task.training.random_state, task.training.verbose
     with task.phases.phase("solve"), task.phases.solving(verbose) as callback:
         model = fit_additive(data, parameters, seed=seed_from(seed), callback=callback)

@@ -95,7 +95,7 @@ def run(flags: TuneFlags, phases: Phases) -> None:
 
 
 def _search_space(options: SearchOptions, n_jobs: int | None) -> SearchSpace:
-    """Convert the flags of tune to the space of parameters to search.
+    """Return the space of parameters to search, from the flags of tune.
 
     Raise ValueError if an entry of a comma-separated list is invalid.
     """
@@ -120,7 +120,7 @@ def _search_space(options: SearchOptions, n_jobs: int | None) -> SearchSpace:
 
 
 def _values(name: str, listed: str) -> list[Any]:
-    """Parse a comma-separated list of values of a parameter; validate them like `train` does."""
+    """Return the values in a comma-separated list for a parameter, validated like by `train`."""
     kind = {"C": float, "smoothness": float, "max_bins": int}.get(name, str)
     values: list[Any] = []
     for entry in map(str.strip, listed.split(",")):
@@ -185,7 +185,7 @@ def _warn(found: SearchResult, *, nested: bool) -> None:
 def _evaluate(
     model: LinearModel | AdditiveModel, data: RankingData, metric: OneMetric, n_jobs: int | None
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """Evaluate a model on test data; return its metrics as a dict and as rows of a table."""
+    """Return the metrics of a model on test data, as a dict and as rows of a table."""
     names = ",".join(dict.fromkeys([metric.metric, *COMMON_METRICS]))
     chosen = _metrics.find_metrics(names, metric)
     scores = _models.scores(model, data, n_jobs)

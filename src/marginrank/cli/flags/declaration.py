@@ -12,7 +12,7 @@ from marginrank._utils.parameters import DECLARATION, Mention, Parameter, check_
 
 # The command for an estimator, for messages that recommend an estimator.
 COMMANDS = {"RankSVM": "marginrank train"}
-METAVARS: dict[Any, str] = {int: "N", float: "NUMBER"}  # what the value of a flag is, by type
+METAVARS: dict[Any, str] = {int: "N", float: "NUMBER"}  # names of values in the help, by type
 
 
 def flag(name: str) -> str:
@@ -36,13 +36,13 @@ def as_flag(mention: Mention) -> str:
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class Flags:
-    """Base of groups of flags: a subclass is a dataclass whose fields are flags.
+    """Base class of groups of flags: a subclass is a dataclass whose fields are flags.
 
     Values are validated when an object is created.
     """
 
     def __init_subclass__(cls) -> None:
-        """Turn the subclass into a frozen dataclass, without unused methods, which take time."""
+        """Turn the subclass into a frozen dataclass, without unused methods to save time."""
         dataclass(frozen=True, kw_only=True, eq=False, repr=False)(cls)
 
     def __post_init__(self) -> None:
@@ -51,7 +51,7 @@ class Flags:
 
 
 class CommandFlags:
-    """Base of classes that declare all flags of one command; the docstring is the command's help.
+    """Base class of declarations of a command's flags; the docstring is the command's help.
 
     An annotated attribute is a flag, an argument in typer's notation, or a group of flags (a
     subclass of `Flags`). Subclasses are not dataclasses, because all of them are imported for every
@@ -76,8 +76,8 @@ def typer_function(
 ) -> Callable[[typer.Context], None]:
     """Return a function that typer can turn into a command: it calls `run` with parsed flags.
 
-    The flags are passed as one object of class `kind`. If a group of flags has a field ``given``,
-    it is set to the names of all flags that the user has written.
+    `run` gets one object of class `kind`. If a group of flags in it has a field ``given``, this
+    field is set to the names of all flags that the user has written.
     """
     groups: dict[str, Any] = {n: a for n, a in kind.__annotations__.items() if is_dataclass(a)}
     parsed = {

@@ -1,4 +1,4 @@
-"""Flags of the command tune: which parameters to search, and how they are scored."""
+"""Flags of the command tune: the parameters to search, and how candidates are scored."""
 
 from dataclasses import fields
 from typing import Any
@@ -33,7 +33,10 @@ DEFAULTS: dict[str, Any] = {f.name: f.default for f in fields(AdditiveDeclaratio
 
 
 def _listed(name: str, more: str = ".", default: Any = "", unset: str | None = None) -> Any:
-    """Return a dataclass field for a flag with several values of a parameter, as in "-C 1,10"."""
+    """Return a dataclass field for a flag that takes several values of a parameter, like "-C 1,10".
+
+    The help is the help of the flag in `marginrank train-additive`, with `more` at its end.
+    """
     if default == "":
         default = NONE if DEFAULTS[name] is None else DEFAULTS[name]
     constraint = or_none(TEXT) if default is None else TEXT

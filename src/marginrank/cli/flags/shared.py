@@ -125,7 +125,7 @@ def switch(help: str, panel: str = OUTPUT) -> Any:
 
 
 def sizes_of(name: str) -> Any:
-    """Return the dataclass field of --valid-group or --test-group, with the sizes of queries."""
+    """Return the dataclass field of --valid-group or --test-group, a file with query sizes."""
     return text(
         f"File with the number of documents of each query in --{name}, for text without qid.",
         LETOR,

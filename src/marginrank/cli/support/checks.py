@@ -1,4 +1,4 @@
-"""Checks before a command starts: flags that do not apply, and files that would be overwritten."""
+"""Checks before a command starts: do all flags apply, and would a file be overwritten?"""
 
 import os
 import stat
@@ -26,9 +26,9 @@ def check_run_flags(
     needed: Collection[str],
     excluded: Collection[str],
 ) -> None:
-    """Check the flags of a command that is given TREC runs instead of data files.
+    """Raise ValueError for wrong flags of a command that evaluates TREC runs instead of data files.
 
-    Raise ValueError for data files, for `excluded` flags, and for missing `needed` flags.
+    Data files, `excluded` flags and missing `needed` flags are wrong.
     """
     if files:
         raise ValueError(f"{files[0]}: the labels of a run come from --qrels; leave this file out.")
@@ -53,8 +53,9 @@ def check_flags(
     """Raise ValueError for a flag that does not apply to the other flags or to the kind of data.
 
     `given` are the flags that the user has written; `files`, `valid` and `test` are the data files.
-    `needs` and `conflicts` are pairs of flags, of which the first needs or excludes the second.
-    `writes` are flags that describe the output, so they apply to any kind of input.
+    `needs` are pairs of flags of which the first requires the second; `conflicts` are pairs that
+    exclude each other. `writes` are flags that describe the output, so they apply to any kind of
+    input.
     """
     for name, other in conflicts:
         if name in given and other in given:
@@ -92,7 +93,8 @@ def check_only_with(
 ) -> None:
     """Raise ValueError for a flag that has no effect with the value of another parameter.
 
-    `only_with` has triples: a flag, another parameter, and the values of it that the flag needs.
+    `only_with` has triples: a flag, another parameter, and the values of this parameter with which
+    the flag has an effect.
     """
     for name, other, values in only_with:
         value = getattr(parameters, other)

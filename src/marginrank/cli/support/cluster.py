@@ -86,7 +86,7 @@ def _connecting(where: str) -> "Iterator[Client]":
 
 @contextmanager
 def _ignoring_interrupts() -> Iterator[None]:
-    """Make processes that are started in this block ignore Ctrl-C.
+    """Context manager: processes that are started in the with block ignore Ctrl-C.
 
     The terminal sends Ctrl-C to all processes, but workers must live until the fit has ended.
     """

@@ -15,7 +15,7 @@ SHADES = " ░▒▓█"
 
 
 def describe_curves(model: AdditiveModel, top: int) -> dict[str, Any]:
-    """Summarize an additive model: its parameters and the curves with the largest range."""
+    """Return a summary of an additive model: parameters, and the curves with the largest range."""
     names = model.feature_names
     order = sorted(range(model.n_features), key=lambda k: -model.curves[k].spread)
     return {
@@ -52,7 +52,7 @@ def _described(one: Interaction, names: Sequence[str] | None) -> dict[str, Any]:
 
 
 def _map(one: Interaction) -> list[str]:
-    """Draw the values of an interaction of two features as lines of shaded characters.
+    """Return the values of an interaction of two features drawn as lines of shaded characters.
 
     There is one line per knot of the first feature, with its largest knot on top.
     """
@@ -64,7 +64,7 @@ def _map(one: Interaction) -> list[str]:
 
 
 def _bars(curve: Curve) -> str:
-    """Draw the values of a curve at its knots as at most 32 bar characters."""
+    """Return the values of a curve at its knots drawn as at most 32 bar characters."""
     values = curve.values
     if values.size > WIDTH:
         values = np.interp(np.linspace(0, values.size - 1, WIDTH), np.arange(values.size), values)

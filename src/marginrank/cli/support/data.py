@@ -27,7 +27,7 @@ KINDS = ("text", "store", "table")
 
 @dataclass(frozen=True)
 class DataRequest:
-    """Requirements of a command on its data: features, and whether labels and qid must be there.
+    """Requirements of a command on its data: the features, and whether labels and qid must exist.
 
     `text_dtype` is the dtype for features of text if the user does not pass --dtype: the default
     of --dtype ("given"), float64 ("widest"), or the smallest that keeps all digits ("smallest").
@@ -247,9 +247,10 @@ def warn_of_one_query(what: str, group: str = "group") -> None:
 
 @contextmanager
 def _of_the_owner(reading: Reading, owner: str) -> Iterator[None]:
-    """Replace --n-features in error messages by `owner`, if the user did not pass this flag.
+    """Context manager that names `owner` instead of --n-features in error messages.
 
-    `owner`, such as "the model", is where the number of features comes from.
+    `owner`, such as "the model", is where the number of features comes from. Messages are unchanged
+    if the user has passed --n-features.
     """
     try:
         yield
@@ -260,7 +261,7 @@ def _of_the_owner(reading: Reading, owner: str) -> Iterator[None]:
 
 
 def missing_policy(policy: str) -> float | str:
-    """Convert the value of --missing to a float if possible; "error" stays text."""
+    """Return the value of --missing as a float, or unchanged if it is not a number."""
     try:
         return float(policy)
     except ValueError:

@@ -1,6 +1,7 @@
-"""Errors of commands: how they are printed, and their exit codes.
+"""Printing of a command's errors and warnings, and exit codes.
 
-The codes are 1 for a failed check or a bug, 2 for bad input, 3 for findings, and 130 for Ctrl-C.
+The exit codes are 1 for a failed check or a bug, 2 for bad input, 3 for findings of
+``marginrank check``, and 130 for Ctrl-C.
 """
 
 import traceback
@@ -23,7 +24,7 @@ INTERRUPTED = 130
 
 
 class CheckFailed(Exception):
-    """Error for a check that was requested and has failed, as in ``export --verify``."""
+    """Error for a check that the user has requested and that failed, as in ``export --verify``."""
 
 
 @contextmanager

@@ -23,7 +23,7 @@ LONGEST = 40  # largest number of characters that a message quotes
 
 @contextmanager
 def regular_file(path: str) -> Iterator[str]:
-    """Yield the path of a file that can be read several times: a copy if `path` is a pipe."""
+    """Yield a path that can be read several times: `path`, or a temporary copy if it is a pipe."""
     if not is_pipe(path):
         yield path
         return
@@ -69,7 +69,7 @@ def naming(path: str) -> Iterator[None]:
 
 
 def _parts(error: ValueError) -> tuple[Part, ...]:
-    """Return the parts of an error's message; mentions of parameters can still become flags."""
+    """Return the parts of an error's message, in which mentions of parameters are kept."""
     return error.parts if isinstance(error, ParameterError) else (str(error),)
 
 

@@ -1,4 +1,4 @@
-"""Metrics selected by name, such as ndcg@10: values, confidence intervals and effect of ties."""
+"""Metrics that the user selects by name: values, confidence intervals and the effect of ties."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -65,9 +65,9 @@ def measure(
     skip: bool,
     per_query: bool = False,
 ) -> dict[str, Any]:
-    """Compute metrics of `scores`; return {name: value}.
+    """Return {name: value} for the metrics `chosen` of `scores`.
 
-    If a metric does not support the labels, raise ValueError, or with `skip` warn and drop it.
+    If a metric does not support the labels, raise ValueError, or with `skip` warn and omit it.
     """
     values = {}
     left_out: dict[str, list[str]] = {}
@@ -105,10 +105,10 @@ def with_interval(value: float, by_query: Any) -> str:
 def effect_of_ties(
     chosen: Mapping[str, Metric], values: Mapping[str, Any], data: RankingData, scores: Any
 ) -> Ties:
-    """Find the metrics that change if documents with equal scores (ties) are reordered.
+    """Return the metrics that change if documents with equal scores (ties) are reordered.
 
-    Return, for each of them, its value with ties in input order, and averaged over all orders of
-    ties.
+    The result is {name: {rule: value}}, with the values for two rules for ties: input order and the
+    average over all orders or, for pairwise accuracy, tied pairs as wrong and as half right.
     """
     order = np.lexsort((scores, data.qid))
     if not np.any((np.diff(scores[order]) == 0) & (np.diff(data.qid[order]) == 0)):

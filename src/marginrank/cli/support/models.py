@@ -43,7 +43,7 @@ def open_data_for(
     queries: bool = True,
     comments: bool = False,
 ) -> RankingData:
-    """Read data with the features of `model`; raise ValueError if they have other features.
+    """Return data that have the features of `model`; raise ValueError if they have others.
 
     `labels` and `queries` say whether labels and query ids are required.
     """

@@ -64,7 +64,7 @@ def print_table(
 
 
 def text(value: Any) -> str:
-    """Format a value for a table cell: "yes", "1,000", "0.123457", "-" for None."""
+    """Return a value as text for a table cell: "yes", "1,000", "0.123457", or "-" for None."""
     if hasattr(value, "item"):
         value = value.item()
     if value is None:

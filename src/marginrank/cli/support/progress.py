@@ -26,7 +26,7 @@ class Phases:
         self.on_terminal = sys.stderr.isatty()
 
     def add(self, name: str, seconds: float, what: str | None = None) -> None:
-        """Add seconds to the time of the phase `name`; off a terminal, print a line about it."""
+        """Add seconds to the time of the phase `name`; if there is no terminal, print a line."""
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
         if not self.on_terminal:
             subject = name if what is None else f"{name} {what}"
@@ -46,7 +46,7 @@ class Phases:
 
     @contextmanager
     def counting(self, what: str) -> Iterator[Callable[[int, int], None] | None]:
-        """Show the progress of a loop; yield a callback(n_done, n_total); off a terminal, None."""
+        """Show the progress of a loop; yield a callback(n_done, n_total), or None."""
         with self._bar("status_line", what) as show:
             yield show and (lambda done, total: show(f"{what} {done:,} of {total:,}"))
 
@@ -58,7 +58,7 @@ class Phases:
     def solving(self, verbose: bool) -> Iterator[Callable[[Any], None] | None]:
         """Show the progress of a fit; yield a callback for its iterations, or None.
 
-        If `verbose`, each iteration is printed on stderr, even off a terminal.
+        If `verbose`, each iteration is printed on stderr, even if it is not a terminal.
         """
         if verbose:
             yield _on_stderr(_print)
@@ -83,7 +83,7 @@ class Phases:
             yield Watch(progress.on_iteration, progress.on_read)
 
     def _bar(self, name: str, *arguments: Any) -> AbstractContextManager[Any]:
-        """Return the context manager `name` of cli.support.bars; off a terminal, it yields None."""
+        """Return the context manager `name` of cli.support.bars, empty if not on a terminal."""
         if not self.on_terminal:
             return nullcontext()
         from marginrank.cli.support import bars  # imported here, because rich is slow to import

@@ -1,7 +1,7 @@
 """Output of the command tune: progress, candidates, and the command that repeats the last fit.
 
-A *candidate* is a value of each parameter that is searched. A *combination* has all parameters
-except C, so its candidates differ only in C.
+A *candidate* has a value for each parameter that is searched. A *combination* has a value for each
+of them except C, so its candidates differ only in C.
 """
 
 import shlex
@@ -36,8 +36,8 @@ class Reporter:
     """Display of the progress of a parameter search: a bar on a terminal, else lines on stderr.
 
     A line is printed for each combination of parameters other than C, or for each outer fold of
-    nested cross-validation; if `verbose`, for each C, too. `varied` are the parameters other than C
-    that are searched.
+    nested cross-validation; if `verbose`, for each candidate. `varied` are the searched parameters
+    other than C.
     """
 
     def __init__(self, bar: Any, varied: Sequence[str], *, verbose: bool) -> None:
@@ -148,10 +148,10 @@ def print_tuning(described: Mapping[str, Any]) -> None:
 
 
 def shown_candidates(described: Mapping[str, Any]) -> list[int]:
-    """Return the indices of the results of a search to print as a table.
+    """Return the indices of the candidates of a search that are printed as a table.
 
-    If there are many, only the best C is shown for each combination of the other parameters, but
-    all values of C for the selected combination.
+    If there are many, these are all values of C for the selected combination of the other
+    parameters, and the best C for every other combination.
     """
     candidates = described["candidates"]
     order = sorted(
@@ -178,10 +178,10 @@ def _highest(candidates: Sequence[Mapping[str, Any]], numbers: Iterable[int]) ->
 
 
 def sentences(described: Mapping[str, Any]) -> list[str]:
-    """Return sentences on the result of tune.
+    """Return sentences to print about the result of tune.
 
-    They are about the second-best candidate, the estimate by nested cross-validation, and
-    candidates that were not tried.
+    Their subjects are the second-best candidate, the estimate by nested cross-validation, and
+    candidates that were not tried, if there are any.
     """
     lines = []
     if described["comparison"] is not None:

@@ -6,7 +6,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-# Replacements for characters of ours that the encoding of stdout may lack. Others are escaped.
+# Replacements for characters in our own output that the encoding of stdout may lack. Other
+# characters are escaped.
 PLAIN = str.maketrans("▁▂▃▄▅▆▇█░▒▓×−", "_.-=+*%#.:*x-") | {ord("…"): "..."}
 
 
@@ -41,13 +42,13 @@ def check_stdout() -> None:
 
 
 def check_piped() -> None:
-    """Raise ValueError if standard input is empty, most likely because a command before failed."""
+    """Raise ValueError if standard input is empty; most likely, the command before it failed."""
     if not sys.stdin.buffer.peek(1):  # type: ignore[union-attr]
         raise ValueError("standard input is empty; check whether the command before it failed.")
 
 
 def write_out(text: str) -> None:
-    """Write to standard output and flush it, so that a failure raises OSError at once."""
+    """Write text to standard output, and flush it so that a failure raises OSError at once."""
     with writing_out():
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -79,12 +80,12 @@ def silence_stdout() -> None:
 
 
 def printable(text: str) -> str:
-    """Escape control characters and other invisible characters in a text."""
+    """Return a text with control characters and other invisible characters escaped."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def for_stdout(text: str) -> str:
-    """Escape a text for standard output, and replace characters that it cannot encode."""
+    """Return a text escaped for standard output, without characters that it cannot encode."""
     text = printable(text)
     try:
         text.encode(sys.stdout.encoding or "ascii")

@@ -1,4 +1,4 @@
-"""Steps that all training commands share: checks, reading, fitting with progress, summary."""
+"""Steps that training commands share: checks, reading, fits with progress, printed summary."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -60,7 +60,7 @@ class TrainingTask(NamedTuple):
         check_flags(given, self.files, valid=valid, needs=needs, conflicts=conflicts)
 
     def parameters_of(self, kind: Callable[..., Checked], *flags: Any) -> Checked:
-        """Create an object with the parameters of a fit, of class `kind`, from groups of flags."""
+        """Return an object of class `kind` with the parameters of a fit, from groups of flags."""
         values = {name: value for group in flags for name, value in vars(group).items()}
         return kind(**values | {"n_jobs": self.reading.n_jobs})
 
@@ -72,7 +72,7 @@ class TrainingTask(NamedTuple):
         outputs: Iterable[str | None] = (),
         only_with: Iterable[tuple[str, str, Sequence[str]]] = (),
     ) -> Checked:
-        """Create parameters by `make()` and check flags and files, before any data are read.
+        """Return the parameters `make()`; check flags and files, before any data are read.
 
         `inputs` and `outputs` are files that only some training commands have. `only_with` has
         flags that require a value of another parameter; see :func:`check_only_with`.
@@ -105,7 +105,7 @@ class TrainingTask(NamedTuple):
     def open_valid(
         self, n_features: int, names: Sequence[str] | None, *, missing: bool = False
     ) -> RankingData | None:
-        """Read the validation data, before the fit so that errors appear early."""
+        """Return the validation data, or None. Call it before the fit, so errors appear early."""
         valid, group = self.validation.valid, self.validation.valid_group
         request = DataRequest(n_features, names, missing=missing)
         return open_held_out("valid", valid, group, self.reading, self.phases, request)
@@ -113,7 +113,7 @@ class TrainingTask(NamedTuple):
     def fit(
         self, opened: OpenedData, parameters: BatchParameters, pairs: PairList | None = None
     ) -> LinearModel:
-        """Fit a linear model to labels, or to a list of pairs, and emit its warnings."""
+        """Return a linear model fitted to labels, or to a list of pairs, and emit its warnings."""
         random_state = self.training.random_state
         with self.phases.phase("solve"), self._watching(opened, parameters.tol) as watch:
             how: Any = {"seed": seed_from(random_state), "memory_limit": opened.memory_limit}
@@ -192,7 +192,7 @@ def warn_of_report(report: FitReport, tol: float, feature_names: list[str] | Non
     """Emit the warnings about a fit; raise KeyboardInterrupt if it was ended by Ctrl-C."""
     if report.stop_reason is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
-    # The program that reads the output of --verbose has ended, so this command ends, too.
+    # The program that reads the output of --verbose has ended, so end this command, too.
     if isinstance(report.error, BrokenPipeError):
         raise report.error
     if report.error is None:

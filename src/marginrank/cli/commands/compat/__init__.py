@@ -34,9 +34,10 @@ def run(flags: CompatFlags, phases: Phases) -> None:
 
 
 def _as_flag_of_convert(mention: Mention) -> str:
-    """Return a parameter as text for a message.
+    """Return a parameter that a message mentions as text.
 
-    The programs have no flags for reading options, so these become flags of `marginrank convert`.
+    The replaced programs have no flags for options of reading, so these options are spelled as
+    flags of `marginrank convert`.
     """
     reading = mention.name in ("missing", "zero_based")
     return f"marginrank convert {as_flag(mention)}" if reading else str(mention)

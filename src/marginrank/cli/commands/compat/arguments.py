@@ -20,7 +20,7 @@ class Flag(NamedTuple):
 
 
 class ParsedArguments(NamedTuple):
-    """The flags and files of a parsed command line."""
+    """The flags and files of a parsed command line; see :meth:`Program.parse`."""
 
     values: dict[str, Any]  # values of all flags, by their letters
     unused: list[str]  # given flags that have no effect
@@ -29,14 +29,14 @@ class ParsedArguments(NamedTuple):
 
 @dataclass(frozen=True)
 class Program:
-    """A program to replace, of SVM^rank or LIBLINEAR: its flags, and the function to run."""
+    """A replaced program of SVM^rank or LIBLINEAR: its flags, and the function that replaces it."""
 
     usage: str
     flags: dict[str, Flag]
     run: Callable[[ParsedArguments], None]
     n_files: tuple[int, int]  # smallest and largest number of files
     help_flags: tuple[str, ...] = ("-?", "-h", "--help")
-    # LIBLINEAR's flag -wi has a number: -w1, -w2, ….
+    # Beginnings of words and their flags in `flags`: LIBLINEAR's flag -wi is written -w1, -w2, ….
     prefixes: dict[str, str] = field(default_factory=dict)
 
     def parse(self, words: Iterable[str]) -> ParsedArguments | None:

@@ -202,7 +202,7 @@ def _no_bias(value: float) -> float:
 
 
 def _only_weights(model: LinearModel, verbose: bool) -> LinearModel:
-    """Print the result of a fit, emit its warning, and return a model with nothing but weights."""
+    """Return a model with the weights only; print the result of the fit, and emit its warning."""
     report = report_of(model)
     if report.stop_reason is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
