@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from helpers.tables import each
 from marginrank import RankingData, RankSVM, make_clicks, make_ranking
 
 X, Y, QID = make_ranking(30, 10, 4, random_state=0)
-LOG = make_clicks(Y, qid=QID, scores=X[:, 0], n_sessions=300, random_state=0)
+LOG = make_clicks(Y, qid=QID, scores=X[:, 0], n_sessions=300, temperature=0.5, random_state=0)
 
 
 def id_of(row):
@@ -75,6 +76,10 @@ def test_a_store_of_sessions_is_fitted_with_positions(
     assert result["all_clicked"] == np.sum(clicks == 10)
     assert result["stored"]["queries"] == 300 - result["without_clicks"] - result["all_clicked"]
     assert (result["last_position"], result["skipped"]) == (10, {})
+    with_pairs = ((clicks > 0) & (clicks < 10))[LOG.session]
+    shown = zip(LOG.document[with_pairs], LOG.position[with_pairs], strict=True)
+    places = Counter(document for document, _ in set(shown))
+    assert result["moved_documents"] == sum(n > 1 for n in places.values()) > 100
     assert os.listdir(tmp_path) == ["sessions.store"]
     model = RankSVM(C=0.01).fit(out)
     # Sessions without pairs do not matter; sessions of other order sum in another order.

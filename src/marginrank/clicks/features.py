@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from marginrank._utils.types import Integers
 from marginrank.clicks.sessions import NO_FEATURES, BadRows, LoggedSession, quoted
 from marginrank.data.ranking_data import RankingData
 from marginrank.io.store_builder import DocumentBlock
@@ -64,6 +65,9 @@ class SessionCounts:
     clicks: int = 0
     # Number of documents in each session that has a clicked and an unclicked document.
     sizes: array[int] = field(default_factory=lambda: array("q"))
+    # Highest and lowest position of each row of the features in these sessions, 1 for the top.
+    highest: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    lowest: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def has_pairs(self, session: LoggedSession) -> bool:
         """Add a session to the counts; return True if it has clicked and unclicked documents."""
@@ -77,6 +81,19 @@ class SessionCounts:
             self.clicks += n_clicks
             return True
         return False
+
+    def add_positions(self, rows: Integers, position: Integers, n_rows: int) -> None:
+        """Record the positions at which some rows of the features, out of `n_rows`, were shown."""
+        if not self.lowest.size:
+            self.highest = np.full(n_rows, np.iinfo(np.int64).max)
+            self.lowest = np.zeros(n_rows, dtype=np.int64)
+        np.minimum.at(self.highest, rows, position)
+        np.maximum.at(self.lowest, rows, position)
+
+    @property
+    def n_moved(self) -> int:
+        """Number of documents that were shown at more than one position."""
+        return int(np.count_nonzero(self.lowest > self.highest))
 
     @property
     def total(self) -> int:
@@ -101,10 +118,10 @@ def session_blocks(
             waiting.append(session)
             n_waiting += len(session.shown)
         if n_waiting >= n_documents:
-            yield _block(waiting, index)
+            yield _block(waiting, index, counts)
             waiting, n_waiting = [], 0
     if waiting:
-        yield _block(waiting, index)
+        yield _block(waiting, index, counts)
 
 
 def _with_features(session: LoggedSession, index: FeatureIndex, bad: BadRows) -> LoggedSession:
@@ -117,14 +134,19 @@ def _with_features(session: LoggedSession, index: FeatureIndex, bad: BadRows) ->
     return session.without(missing) if missing else session
 
 
-def _block(sessions: list[LoggedSession], index: FeatureIndex) -> DocumentBlock:
-    rows = [index.find(one.query, shown.document) for one in sessions for shown in one.shown]
+def _block(
+    sessions: list[LoggedSession], index: FeatureIndex, counts: SessionCounts
+) -> DocumentBlock:
+    found = [index.find(one.query, shown.document) for one in sessions for shown in one.shown]
+    rows = np.array(found, dtype=np.int64)
     documents = list(chain.from_iterable(one.shown for one in sessions))
+    position = np.array([shown.position for shown in documents], dtype=np.int64)
+    counts.add_positions(rows, position, index.data.n_documents)
     X: Any = index.data.X
     return DocumentBlock(
-        X[np.array(rows, dtype=np.int64)],
+        X[rows],
         np.array([shown.click for shown in documents], dtype=np.float64),
-        position=np.array([shown.position for shown in documents], dtype=np.int64),
+        position=position,
         comments=[shown.document for shown in documents],
         feature_names=index.data.feature_names,
     )

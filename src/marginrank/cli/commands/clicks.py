@@ -99,6 +99,7 @@ def _summary(flags: ClicksFlags, bad: BadRows, counts: SessionCounts) -> dict[st
         "stored": data_summary(data),
         "clicks": counts.clicks,
         "last_position": int(np.asarray(data.position).max()),
+        "moved_documents": counts.n_moved,
         "skipped": dict(bad.counts),
     }
 
@@ -114,6 +115,7 @@ def _print_summary(result: dict[str, Any]) -> None:
         *((name, stored[name]) for name in ("documents", "features", "pairs")),
         ("clicks", result["clicks"]),
         ("last position", result["last_position"]),
+        ("documents at several positions", result["moved_documents"]),
         *((f"skipped: {kind}", count) for kind, count in result["skipped"].items()),
     ]
     print_table("Click log", rows)
