@@ -1,4 +1,4 @@
-"""Checks before a command starts: do all flags apply, and would a file be overwritten?"""
+"""Checks before a command starts: flags that do not apply, and files that it would overwrite."""
 
 import os
 import stat
