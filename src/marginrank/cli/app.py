@@ -64,7 +64,7 @@ All commands: marginrank --help. Flags of one: marginrank tune --help.
 FIRST, EXAMPLES = "Most used flags", "Examples"  # headings of the help
 LAST = (RESOURCES, TABLES, LETOR)  # flags that few users need, at the end of the help
 
-# Help without rich: drawing its boxes takes twice as long as everything else.
+# Help without the library rich, whose boxes take twice as long to draw as everything else.
 PLAIN: Any = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}
 
 
@@ -82,7 +82,8 @@ class Command(TyperCommand):
         for name in dict.fromkeys((*self.first, *named)):
             if named[name].required:
                 pieces.append(f"{named[name].opts[0]} {named[name].metavar}")
-        return [*pieces, "[FLAGS]"] if len(named) > 1 else pieces  # --help alone is not worth it
+        # A command that has no flag except --help does not need "[FLAGS]".
+        return [*pieces, "[FLAGS]"] if len(named) > 1 else pieces
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the help: arguments, most used flags, examples, and a section for each heading."""

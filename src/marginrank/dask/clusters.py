@@ -26,7 +26,7 @@ class ClusterError(ConnectionError):
 
 
 def find_client(client: Client | None) -> Client:
-    """Return the Dask client to use: `client`, or the current client of this process if it is None.
+    """Return `client`, or the current Dask client of this process if `client` is None.
 
     Raise ValueError if there is no client, TypeError if it is asynchronous, and ClusterError if it
     is closed.
@@ -57,7 +57,7 @@ def map_tasks(client: Client, task: Any, *arguments: Sequence[Any], **common: An
 def map_and_report(
     client: Client, task: Any, report: Any, *arguments: Sequence[Any], **common: Any
 ) -> tuple[list[Future], list[Future]]:
-    """Submit Dask tasks, and for each of their results the small task `report(result)`.
+    """Submit Dask tasks, and the small task `report(result)` for each of their results.
 
     Return the futures of the results, which stay on the workers, and the futures of the reports.
     The arguments are the same as for :func:`map_tasks`.
@@ -166,7 +166,7 @@ def _begin(client: Client, question: Callable[[], Awaitable[Any]]) -> FutureAnsw
 
 
 def _alone_since(client: Client, since: float | None) -> float | None:
-    """Return the time since when the cluster has had no workers, or None if it has workers.
+    """Return the time at which the cluster lost its last worker, or None if it has workers.
 
     `since` is the result of the previous call. Raise ClusterError after PATIENCE seconds without a
     worker.
@@ -204,9 +204,9 @@ class Bundling(NamedTuple):
 
 
 def bundle_parts(client: Client, parts: Sequence[Future], sizes: Sequence[int]) -> Bundling:
-    """Divide the parts of X into about one bundle (a list of parts) per thread of the Dask cluster.
+    """Return a division of the parts of X into about one bundle per thread of the Dask cluster.
 
-    The parts of a bundle are on the same worker, unless bundles would have very different sizes.
+    A bundle is a list of parts on the same worker, unless bundles would differ too much in size.
     `sizes` are the sizes of the parts. Results of fits do not depend on the division.
     """
     threads = threads_by_worker(client)
@@ -241,7 +241,7 @@ def identity(value: Any) -> Any:
 
 
 def _assign(slots: list[str], home: dict[int, str], sizes: Sequence[int]) -> list[list[int]]:
-    """Assign the parts of X to bundles of similar size; return the part indices of each bundle.
+    """Return the part indices of each bundle, for a division of X into bundles of similar size.
 
     `slots` has the worker of each bundle and `home` the worker of each part. A part goes to a
     bundle on its worker if that bundle has room.

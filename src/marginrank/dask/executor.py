@@ -203,7 +203,7 @@ class DaskExecutor(Executor):
     def _use_idle_workers(self) -> None:
         """Move bundles to idle workers, if the last check was more than LOOK_EVERY seconds ago."""
         if time.monotonic() - self._looked > LOOK_EVERY:
-            with suppress(OSError):  # fetch waits for a scheduler that does not answer
+            with suppress(OSError):  # if the scheduler does not answer, the next fetch waits for it
                 self._bundles = spread_bundles(self._client, self._bundles)
             self._looked = time.monotonic()
 

@@ -72,7 +72,7 @@ def facts_of(part: Part) -> PartFacts:
 
 
 def _kind_of_ids(ids: NDArray[Any]) -> str:
-    if ids.dtype.kind in "biuf":  # one kind: floats and integers may be equal
+    if ids.dtype.kind in "biuf":  # floats and integers are one kind, because 1 and 1.0 are equal
         return "numbers"
     if ids.dtype.kind != "O":
         return "strings" if ids.dtype.kind == "U" else str(ids.dtype)
@@ -107,7 +107,7 @@ def check_alike(facts: list[PartFacts]) -> list[PartFacts]:
 
 
 def size_of_data(data: RankingData) -> int:
-    """Return the memory that a RankingData uses in bytes, so that Dask can account for it."""
+    """Return the bytes of memory that a RankingData uses, for Dask's memory management."""
     queries = data.queries
     own = [data.y, queries.rows, queries.level, queries.offsets, data.sample_weight]
     return sum(array.nbytes for array in [*_arrays_of(data.X), *own] if array is not None)

@@ -108,7 +108,7 @@ class Problem:
 
 
 class PairFacts(NamedTuple):
-    """Numbers and total weights of the pairs on one part of the data; sent to the client."""
+    """Numbers and total weights of the pairs in one part of the data, as sent to the client."""
 
     n_pairs: int
     n_active_documents: int

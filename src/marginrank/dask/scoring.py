@@ -122,7 +122,10 @@ def mean_over_parts(client: Client, loaded: LoadedParts, metric: Metric, coef: A
 
 
 def _sum_of_part(part: Part, metric: Metric, coef: Any) -> tuple[float, float]:
-    """Dask task: return the sum of a metric over queries (or pairs) of a part, and their number."""
+    """Dask task: return the sum of a metric over the queries of a part, and their number.
+
+    Pairwise accuracy is summed over pairs (with weights) instead of queries.
+    """
     function, options = split_options(metric)
     if function is pairwise_accuracy:  # the only mean over pairs, not over queries
         y, scores, given = _arguments(part, coef)

@@ -60,7 +60,7 @@ class Table:
         """Return the NumPy dtype of column `at`, or None if it is not numeric."""
         try:
             empty = self.rows(at, 0, 0)
-        except Exception:  # NumPy lacks the type; the error depends on the library
+        except Exception:  # NumPy has no such type; the class of the error depends on the library
             return None
         return empty.dtype if empty.ndim == 1 and empty.dtype.kind in "biuf" else None
 
@@ -187,7 +187,7 @@ def from_frame(
         )
     except ValueError:
         found = find_bad(X, np.isinf if allow_nan else not_finite)
-        if found is not None:  # name the column
+        if found is not None:  # raise an error that names the column
             row, k, value = found
             raise _bad_value(table, chosen[k], row, _non_finite(value)) from None
         raise
@@ -208,7 +208,7 @@ def split_columns(frame: Any, names: Mapping[str, str]) -> tuple[Any, dict[str, 
 
 
 def without_columns(frame: Any, names: Collection[str]) -> Any:
-    """Return a data frame without the named columns; names that it does not have are ignored."""
+    """Return a data frame without the named columns; names of absent columns are ignored."""
     there = [name for name in getattr(frame, "column_names", frame.columns) if name in names]
     if not there:
         return frame
@@ -302,7 +302,10 @@ def _feature_matrix(table: Table, chosen: list[int], allow_nan: bool) -> NDArray
 
 
 def _feature_dtype(table: Table, at: int) -> Any:
-    """Return float32 if it represents all values of a column's type, else float64."""
+    """Return the dtype of a feature column in X: float32 if it holds the column's type exactly.
+
+    Otherwise, return float64.
+    """
     dtype = table.dtype(at)
     if dtype is None:
         raise ParameterError(

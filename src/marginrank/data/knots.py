@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from marginrank import _core
 from marginrank._utils.types import Booleans, Floats, Integers
 
-MOST_KNOTS = 255  # per feature: knots and a column for missing values fit in a byte
+MOST_KNOTS = 255  # per feature, so that knots and the missing value have indices of one byte
 LEAST_STEP = float(np.finfo(np.float64).tiny)  # smallest distance between knots
 BLOCK_ENTRIES = 1 << 22  # entries of X converted to a dense block at a time
 
@@ -132,7 +132,8 @@ def _rounded_categories(categories: bytes) -> tuple[Floats, Integers, Booleans]:
         single = known.astype(np.float32)
     rounded, written = single.astype(np.float64), np.array([float(str(one)) for one in single])
     keys, places, counts = np.unique(rounded, return_index=True, return_counts=True)
-    is_same = (rounded == known) & (written == known)  # exact in both precisions, such as 0.5
+    # Decimal numbers that both precisions hold exactly, such as 0.5.
+    is_same = (rounded == known) & (written == known)
     kept = (counts == 1) & np.isfinite(keys) & ~is_same[places]
     return keys[kept], places[kept].astype(np.int64), (rounded == known)[places[kept]]
 

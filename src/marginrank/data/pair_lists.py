@@ -1,4 +1,4 @@
-"""Explicit lists of preference pairs: which document is preferred to which other one."""
+"""Explicit lists of preference pairs: a preferred document and another document."""
 
 from dataclasses import dataclass
 from numbers import Real

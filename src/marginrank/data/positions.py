@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.validation import check_vector, is_missing
 
-POOLED = 20  # this and all later positions share one effect, because few users examine them
+POOLED = 20  # positions from the 20th on share one effect, because few users examine them
 MOST_CELLS = 2**16 - 2  # largest product contexts × positions that the kernels can count
 
 
@@ -20,7 +20,7 @@ class PositionCodes(NamedTuple):
     """
 
     codes: NDArray[np.uint16]
-    n_positions: int  # the last position may pool all later positions
+    n_positions: int  # number of positions; all later positions count as the last one
     contexts: NDArray[Any] | None
 
     @property
@@ -28,9 +28,9 @@ class PositionCodes(NamedTuple):
         return self.n_positions * (1 if self.contexts is None else self.contexts.size)
 
     def effects(self, values: Floats) -> Floats:
-        """Arrange estimated effects of positions in a table with one row per context.
+        """Return estimated effects of positions as a table with one row per context.
 
-        Without contexts, return a vector. Effects of positions without documents become NaN.
+        Without contexts, return a vector. Effects of positions without documents are NaN.
         """
         is_empty = np.bincount(self.codes, minlength=self.width) == 0
         table = np.where(is_empty, np.nan, values)

@@ -17,7 +17,7 @@ from marginrank._utils.types import Floats, Integers
 from marginrank._utils.user_warnings import warn_caller
 from marginrank.data.validation import check_weights, in_order, is_missing
 
-MANY_DOCUMENTS = 2000  # if more documents have no qid, a warning says that they count as one query
+MANY_DOCUMENTS = 2000  # more documents without qid cause a warning that they count as one query
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 

@@ -136,7 +136,7 @@ def _mean_places(begins: Booleans) -> Floats:
 
 
 def _as_shares(places: Floats, sizes: Integers) -> Floats:
-    """Scale ranks from [0, size − 1] to [0, 1]; the rank in a query of one document becomes ½."""
+    """Return ranks scaled from [0, size − 1] to [0, 1]; in a query of one document, return ½."""
     result: Floats = np.where(sizes > 1, places / np.maximum(sizes - 1, 1), 0.5)
     return result
 

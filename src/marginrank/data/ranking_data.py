@@ -410,7 +410,7 @@ def as_ranking_data(
     allow_nan: bool = False,
     n_jobs: int | None = None,
 ) -> RankingData:
-    """Return a RankingData made from the arguments of `fit`; X itself if it is a RankingData.
+    """Return the arguments of `fit` as a RankingData: X itself if it is one, else a new one.
 
     Raise ValueError for y, qid, … beside a RankingData, and for NaN in X unless `allow_nan`.
     """

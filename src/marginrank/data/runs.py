@@ -22,7 +22,7 @@ from marginrank.data.validation import check_vector
 
 ByDocument = dict[str, dict[str, float]]
 
-# Columns as PyTerrier, ir_measures, pyvespa and ranx name them.
+# Names of columns in data frames of PyTerrier, ir_measures, pyvespa and ranx.
 QUERY_COLUMNS = ("qid", "query_id", "q_id", "query")
 DOCUMENT_COLUMNS = ("docno", "doc_id", "docid", "document")
 SCORE_COLUMNS = ("score", "relevance_score")
@@ -30,7 +30,7 @@ LABEL_COLUMNS = ("label", "relevance", "rel", "relevance_label")
 
 
 class JudgedDocuments(NamedTuple):
-    """All documents of some runs and qrels as arrays, with one label, and one score per run, each.
+    """All documents of some runs and qrels as arrays, with labels and with scores for each run.
 
     Documents are sorted by query, then by descending id: a stable sort by score then breaks ties
     like trec_eval.
@@ -223,13 +223,13 @@ def _documents(table: ByDocument) -> Iterator[str]:
 
 
 def _ranks(group: Integers) -> Integers:
-    """Return 1, 2, … within each run of equal numbers, given sorted group numbers."""
+    """Return 1, 2, … within each group, given the sorted group numbers of all entries."""
     starts = np.flatnonzero(np.diff(group, prepend=-1))
     return np.arange(1, group.size + 1) - np.repeat(starts, np.diff(starts, append=group.size))
 
 
 def _signal_columns(scores: Floats, query: Integers, depth: int) -> tuple[Floats, ...]:
-    """Return three columns for a run: score, rank, and 1 if it did not retrieve the document."""
+    """Return three feature columns of a run: score, rank, and 1 for documents not retrieved."""
     found = np.flatnonzero(scores > -np.inf)
     sizes = np.bincount(query[found], minlength=query[-1] + 1)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
@@ -266,7 +266,7 @@ def _as_dictionaries(values: Any, name: str, columns: Sequence[str]) -> ByDocume
 
 
 def _with_plain_types(documents: Mapping[Any, Any]) -> dict[str, float]:
-    """Return a copy with ids as text and values as floats; fast if they are already."""
+    """Return a copy of {document: value} with ids as text and values as floats."""
     if set(map(type, documents)) == {str} and set(map(type, documents.values())) == {float}:
         return dict(documents)
     return dict(zip(map(str, documents), map(float, documents.values()), strict=True))

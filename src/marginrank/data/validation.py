@@ -86,7 +86,7 @@ def _check_no_dates(X: Any) -> None:
 
 
 def from_device(values: Any) -> Any:
-    """Copy a CUDA tensor to a NumPy array; return any other value unchanged."""
+    """Return a CUDA tensor as a NumPy array, and any other value unchanged."""
     return values.cpu().numpy() if getattr(values, "is_cuda", False) else values
 
 
@@ -360,7 +360,7 @@ def check_exact_labels(y: Any, n: int) -> NDArray[Any]:
         raise ValueError("y is None: data requires y to be passed, but the target y is None.")
     labels = real_array(y, "y")
     is_list = isinstance(y, (list, tuple)) and labels.dtype.kind == "f" and labels.ndim == 1
-    if is_list and all(isinstance(value, Integral) for value in y):  # rounded by NumPy
+    if is_list and all(isinstance(value, Integral) for value in y):  # NumPy made floats of them
         labels = np.array([*y, None], dtype=object)[:-1]
     labels = _one_dimensional(labels, "y", n, "one label per document")
     kind = labels.dtype.kind

@@ -67,7 +67,7 @@ REPORTED += (
     "support_pairs",
     "position_effect",
     "contexts",
-)  # if not None
+)  # these become attributes only if they are not None
 
 
 class BaseRanker(KeywordArguments, BaseEstimator):

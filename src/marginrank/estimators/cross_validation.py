@@ -190,7 +190,7 @@ class _FoldResult(NamedTuple):
     estimator: Any
     fit_time: float
     score_time: float
-    values: dict[str, list[float]]  # metric values per side (train, test) of each fold
+    values: dict[str, list[float]]  # values of the metrics on "test" and perhaps "train" documents
 
 
 def _run(

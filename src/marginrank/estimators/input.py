@@ -96,7 +96,7 @@ def _wrapped(method: Callable[..., Any]) -> Callable[..., Any]:
         if called == "__init__":
             bound = signature.bind(self, *args, **kwargs)
             bound.apply_defaults()
-            vars(self).update(list(bound.arguments.items())[1:])  # without self
+            vars(self).update(list(bound.arguments.items())[1:])  # all arguments except `self`
         return method(self, *args, **kwargs)
 
     return checked
@@ -124,9 +124,10 @@ def training_data(
 
 
 def take_columns(X: Any, **values: Any) -> tuple[Any, dict[str, Any]]:
-    """Replace arguments such as ``y="label"``, which name a column of X, by this column.
+    """Return X and the arguments of a fit, with arguments that name a column of X replaced by it.
 
-    Return the data frame X without these columns, and the arguments by name.
+    With ``y="label"``, for example, y becomes this column of the data frame X, and the returned X
+    does not have it.
     """
     named = {role: value for role, value in values.items() if isinstance(value, str)}
     if not named or isinstance(X, RankingData):
@@ -181,10 +182,10 @@ def features_of(data: Any) -> dict[str, Any]:
 def one_query_if_forgotten(
     estimator: Any, n_documents: int, qid: ArrayLike | None, group: ArrayLike | None
 ) -> ArrayLike | None:
-    """Warn if queries were passed to fit but not here, and return all documents as one query.
+    """Return `group`, or one query of all documents with a warning if queries were forgotten.
 
-    It warns if all queries of the fit were smaller than the number of documents to score. The
-    result is the argument `group`: the sizes of the queries.
+    Queries were probably forgotten if neither `qid` nor `group` is given, `fit` got queries, and
+    there are more documents than in the largest of these queries.
     """
     largest = getattr(estimator, "_largest_query", None)
     if qid is not None or group is not None or largest is None or n_documents <= largest:

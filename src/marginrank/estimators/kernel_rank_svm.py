@@ -146,7 +146,7 @@ n_features_in_, feature_names_in_
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
     ) -> Self:
-        """Fit the weights of the landmarks, the training documents that others are compared with.
+        """Fit the weights of the landmarks, which are training documents, in the score of others.
 
         Parameters
         ----------
@@ -236,7 +236,7 @@ n_features_in_, feature_names_in_
 
     @classmethod
     def from_kernel_model(cls, model: KernelModel) -> Self:
-        """Return a fitted estimator with the predictions of `model`; it has no `linear_`."""
+        """Return a fitted estimator that predicts the same scores as `model`, without `linear_`."""
         return cls._from_model(model)
 
     def __sklearn_tags__(self) -> Tags:

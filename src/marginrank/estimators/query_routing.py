@@ -14,7 +14,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, get_routing_for_objec
 
 from marginrank._utils.types import Floats, Integers
 
-# Names of a query id per document, in order of preference; LightGBM takes sizes of queries instead.
+# Names of parameters for query ids, in order of preference. LightGBM has SIZES instead.
 IDS = ("qid", "group_id")
 SIZES = "group"
 WEIGHTS = ("sample_weight", "query_weight")
@@ -84,7 +84,7 @@ def score_documents(estimator: Any, X: Any, qid: Integers) -> Floats:
 def _scoring_method(estimator: Any) -> str:
     methods = ("predict", "decision_function")
     classes = getattr(estimator, "classes_", None)
-    if classes is not None:  # predicted classes would tie most documents
+    if classes is not None:  # most documents would be tied if classes were used as scores
         methods = ("decision_function", "predict_proba")
         if len(classes) > 2:
             methods = ("predict_proba", "decision_function")
@@ -126,7 +126,7 @@ def _request(step: Any, method: str) -> None:
     taken = _parameters(step, method)
     forms = [name for name in (*IDS, SIZES) if name in taken]
     asked = {name: name == forms[0] for name in forms}
-    # Scalers also take weights, but these weights are for the loss.
+    # Only predictors get weights: scalers take weights too, but these weights are for the loss.
     asked |= {name: hasattr(step, "predict") for name in WEIGHTS if name in taken}
     unset = {name: value for name, value in asked.items() if own.get(name) is None}
     if unset:

@@ -71,7 +71,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     (1000,)
     """
 
-    # With metadata routing enabled, these methods get queries without a request by the user.
+    # With metadata routing enabled, these methods get `qid` without a request by the user.
     __metadata_request__fit = {"qid": True}  # noqa: RUF012
     __metadata_request__transform = {"qid": True}  # noqa: RUF012
 

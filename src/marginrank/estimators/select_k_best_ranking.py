@@ -69,7 +69,7 @@ class SelectKBestRanking(SelectorMixin, BaseEstimator):
     5
     """
 
-    # With metadata routing enabled, fit gets queries without a request by the user.
+    # With metadata routing enabled, fit gets `qid` without a request by the user.
     __metadata_request__fit = {"qid": True}  # noqa: RUF012
 
     def __init__(

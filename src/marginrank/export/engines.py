@@ -29,7 +29,7 @@ from marginrank.export.text import FLOAT64_ACCURACY
 
 Files = dict[str, bytes]
 
-# Tolerance for PyPMML, which computes slope · x + constant: inexact if knots are close.
+# Tolerance for PyPMML, which computes a curve as slope · x + constant: inexact if knots are close.
 PYPMML_ACCURACY = 1e-11
 ROWS = 1_000  # documents per batch, because memory is documents × landmarks
 TABLE = "documents"
@@ -98,8 +98,8 @@ class EngineRun:
     is_reference: bool = False  # whether a reference computed the scores instead of the engine
     accuracy: float = FLOAT64_ACCURACY  # relative difference from predict due to rounding
     target: Target | None = None
-    # The largest sum of the absolute terms of a score, if known. Rounding errors are relative to
-    # it, not to the score, if positive and negative terms cancel.
+    # The largest sum of the absolute terms of a score, or 0 if unknown. If positive and negative
+    # terms cancel, rounding errors are relative to this sum, not to the score.
     largest_sum: float = 0.0
 
 
@@ -304,7 +304,7 @@ def vespa(files: Files, documents: EngineDocuments) -> EngineRun:
     """Return scores computed like the exported rank expression of Vespa, in float64."""
     renamed = json.loads(files.get("names.json", b"{}"))
     features = {f"attribute({renamed.get(name, name)})": name for name in documents.names}
-    features |= {name: name for name in documents.names}  # rank features
+    features |= {name: name for name in documents.names}  # names of rank features are not quoted
     lines = "\n".join(line.strip() for line in files[""].decode().splitlines())
     terms = [
         (documents.column(features[value]), weight) if value else (1.0, constant)

@@ -154,6 +154,7 @@ def offset_above_zero(scores: Floats) -> float:
     """Return an offset that makes all scores positive, for engines that reject negative scores."""
     if not scores.size:
         return 0.0
-    # New documents may score lower: leave room below the lowest score, as much as the range.
+    # New documents may have lower scores, so the margin below the lowest score is as large as the
+    # range of the scores.
     room = np.ptp(scores) or abs(scores.min())
     return float(room - scores.min())

@@ -20,7 +20,7 @@ class Limit(NamedTuple):
 
 
 class Target(NamedTuple):
-    """A system that models can be exported to, and the models that it supports."""
+    """An export target: a system that models can be exported to, and the models it supports."""
 
     write: str  # function in targets/ that converts a Sum (see sums.py) to files
     run: str  # function in engines.py that scores documents with the files

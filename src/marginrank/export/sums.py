@@ -93,7 +93,7 @@ class WeightedSum(Sum[Term]):
 
 @dataclass(frozen=True)
 class CurveAxis:
-    """A feature of a curve or a grid, and its knots there (for a category feature, categories)."""
+    """A feature of a curve or grid, with its knots, or its categories if it is categorical."""
 
     place: int  # column number of the feature
     name: str

@@ -15,7 +15,7 @@ from marginrank.data import RankingData
 from marginrank.health.documents import BLOCK_ENTRIES, columns, sample
 from marginrank.health.finding import Finding, findings_by_feature
 
-FEWEST_QUERIES = 10  # with fewer queries in a file, drift is not checked
+FEWEST_QUERIES = 10  # with fewer queries in a data set, drift is not checked
 LEAST_EFFECT = 0.1  # smallest drift to report: |P(test value > training value) − ½|
 SIGNIFICANCE = 1e-4  # probability of a false report, for all features together
 

@@ -119,8 +119,8 @@ def _candidates(summary: FeatureSummary) -> Integers:
         here = np.broadcast_to(np.arange(used.size)[:, None], near.shape)
         close = np.isfinite(distance)
         found.append((here[close], near[close], distance[close]))
-    # Equal features have the same projection, so sorting puts them next to each other. This finds
-    # groups of more equal features than NEIGHBORS.
+    # Equal features have the same projection, so sorting puts them next to each other. Pairs of
+    # neighbors in this order also connect groups of more equal features than NEIGHBORS.
     chain = np.argsort(places[:, 0], kind="stable")
     links = np.linalg.norm(places[chain[1:]] - places[chain[:-1]], axis=1)
     close = links < RADIUS

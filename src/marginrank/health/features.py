@@ -7,7 +7,8 @@ from marginrank.data import RankingData
 from marginrank.health.finding import Finding, findings_by_feature
 from marginrank.health.summary import FeatureSummary
 
-SCALE_RATIO = 1000.0  # above this ratio of standard deviations, a regularizer suppresses features
+# Above this ratio of standard deviations, a regularizer suppresses the features of small scale.
+SCALE_RATIO = 1000.0
 
 
 def check_features(data: RankingData, summary: FeatureSummary) -> list[Finding]:

@@ -10,9 +10,9 @@ from marginrank.data import RankingData
 from marginrank.health.finding import Finding, Severity, listed
 
 IMBALANCED = 0.99  # share of the documents with the commonest label
-SOME_WITHOUT_PAIRS = 0.1  # share of the queries; any data may have a few
+SOME_WITHOUT_PAIRS = 0.1  # share of the queries; a smaller share is usual and not reported
 MANY_WITHOUT_PAIRS = 0.5
-LEAST_PRODUCT = 10  # see _ids_divide_sizes: with a smaller product of ids, it may be chance
+LEAST_PRODUCT = 10  # with a smaller product of ids, they may divide the sizes by chance
 
 
 def check_queries(data: RankingData, place: str) -> list[Finding]:

@@ -30,8 +30,8 @@ class FeatureSummary:
     deviation: Floats  # standard deviation
     missing: Integers  # number of missing values
     filled: Integers  # number of values that are neither zero nor missing
-    varies: NDArray[np.bool_]  # whether any two documents differ
-    varies_within: NDArray[np.bool_]  # whether two documents of one query differ
+    varies: NDArray[np.bool_]  # whether any two documents have different values
+    varies_within: NDArray[np.bool_]  # whether two documents of one query have different values
     projections: Floats  # N_PROJECTIONS × n_features: sums of standardized values × random numbers
 
 

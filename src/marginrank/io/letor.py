@@ -31,7 +31,7 @@ from marginrank.io.text_sources import (
 )
 
 MOST_FEATURES = 2**31 - 1
-MOST_DIGITS = 18  # digits of the longest group size: larger numbers may not fit in int64
+MOST_DIGITS = 18  # most digits of a group size: numbers with more may not fit in int64
 LAYOUTS = ("auto", "dense", "csr")
 BLOCK = 1 << 18  # entries checked at a time, which fit in the cache
 DIGITS = (6, 7, 8, 9)  # float32 keeps all decimals of 6 digits; 9 digits identify each float32

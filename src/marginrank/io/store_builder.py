@@ -76,7 +76,7 @@ class DocumentBlock(NamedTuple):
 
 
 class StoreSummary(NamedTuple):
-    """Result of :func:`build_store`: facts about the store that it has written."""
+    """Result of :func:`build_store`: properties of the new store."""
 
     dtype: np.dtype[Any]  # type of the features in memory
     moved: bool  # whether documents were reordered to make queries contiguous
@@ -125,7 +125,7 @@ def table_blocks(
 
     def make(X: Any, y: Any, ids: Any, *, n_jobs: int | None, **others: Any) -> DocumentBlock:
         if not np.isfinite(X).all():
-            raise ValueError("X is not finite.")  # from_frame adds column and row
+            raise ValueError("X is not finite.")  # from_frame replaces this by a better message
         return DocumentBlock(X, y, ids, **others)
 
     first_row = 0
@@ -220,7 +220,7 @@ class SpilledArrays:
             self._ends[name] = int(ends[-1])
 
     def array(self, name: str) -> NDArray[Any]:
-        """Return an array, memory-mapped read-only; nothing can be appended to it afterwards."""
+        """Return an array, memory-mapped read-only, and close it for further entries."""
         self._files[name].close()
         path = os.path.join(self._folder, name)
         if os.path.getsize(path) == 0:

@@ -72,7 +72,7 @@ def read_batches(path: Path) -> Iterator[Any]:
         n_rows = max(BATCH // max(len(schema.names), 1), 1)
         for batch in file.iter_batches(
             n_rows, use_threads=False
-        ):  # each further thread would take memory
+        ):  # more threads would take more memory
             empty = False
             yield arrow.Table.from_batches([batch])
         if empty:

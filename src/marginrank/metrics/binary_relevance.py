@@ -149,7 +149,7 @@ def recall(ranking: Ranking, *, k: int | None = None, threshold: float = 0.0) ->
 
 @ranking_metric(conventions=False)
 def auc(ranking: Ranking, *, threshold: float = 0.0) -> Floats:
-    """Return the area under the ROC curve of each query, or the mean.
+    """Return the area under the ROC curve (AUC): one value per query, or their mean.
 
     AUC is the share of pairs (relevant document, irrelevant document) in which the relevant one has
     the higher score; tied scores count half. For one query it is scikit-learn's ``roc_auc_score``.
@@ -200,10 +200,11 @@ def _top(ranking: Ranking, k: int | None) -> Booleans:
 
 
 def _chances(ranking: Ranking, relevant: Floats, *, average_ties: bool) -> tuple[Floats, Floats]:
-    """Return two arrays per rank: the probability that its document is relevant, and a count.
+    """Return, for each rank, the probability of a relevant document there, and a number above.
 
-    The count is the expected number of relevant documents above the rank, if its own document is
-    relevant. Both are averages over the orders of tied documents if `average_ties`.
+    The second array is the expected number of relevant documents above the rank, given that the
+    document at the rank is relevant. With `average_ties`, both are averages over the orders of tied
+    documents; otherwise the probability is 0 or 1.
     """
     before_each = np.cumsum(relevant) - relevant  # exact integer arithmetic
     above = before_each - ranking.repeat(before_each[ranking.offsets[:-1]])

@@ -9,7 +9,7 @@ from marginrank.metrics.cumulative_gain import LARGEST_EXPONENT, gains
 from marginrank.metrics.options import check_cutoff, check_real, ranking_metric
 from marginrank.metrics.ranking import Ranking
 
-LARGE = 500  # larger groups of ties are computed one by one
+LARGE = 500  # groups of ties with more satisfying documents are computed one by one
 # Positions that a reader reaches with a probability below exp(−40) ≈ 4e-18 are ignored, because
 # their contribution is below the rounding error of the sum.
 NEGLIGIBLE = 40.0
@@ -79,9 +79,9 @@ def _expected_stops(ranking: Ranking, satisfied: Floats, within: Booleans) -> Fl
 
         m_p ← (1 − p/n) · m_p + (p/n) · q · m_{p−1}.
     """
-    # Documents of R = 0 leave all m_p at 1, so only the others are added, one by one. Because
-    # m_p ≤ (m_1)^p, positions beyond `depth` are negligible. Groups with more documents of R > 0
-    # than positions are computed position by position instead.
+    # A group of documents with R = 0 has m_p = 1 for all p, so only documents with R > 0 are added,
+    # one by one. Because m_p ≤ (m_1)^p, positions beyond `depth` are negligible. Groups with more
+    # documents of R > 0 than positions are computed position by position instead.
     groups = ranking.ties
     group = groups.repeat(np.arange(groups.sizes.size))
     able = np.flatnonzero(satisfied > 0)

@@ -164,7 +164,7 @@ def compare_values(
     confidence: float = 0.95,
     random_state: Any = 0,
 ) -> Comparison:
-    """Compare two rankings by their metric values `a` and `b`, one value per query each.
+    """Return the Comparison of two rankings with metric values `a` and `b`, one per query.
 
     At least two queries are required; values must not be nan.
     """

@@ -181,7 +181,7 @@ class _ColumnMetric:
         self._metric = partial(order_free(metric), n_jobs=1)  # columns run in parallel
         if function is pairwise_accuracy and "ties" not in options:
             self._metric = partial(self._metric, ties="half")
-        self(np.zeros(data.n_documents))  # checks the labels by row
+        self(np.zeros(data.n_documents))  # checks the labels, with row numbers in error messages
         # Rows are grouped by query once, not for each column.
         self._grouped = data.queries.grouped
         self._y, self._qid = map(data.queries.grouped, (data.y, data.qid))
@@ -221,7 +221,7 @@ def _score_columns(
 
 
 def _blocks(X: Any) -> Iterator[Any]:
-    """Yield X if dense, else blocks of its columns in CSC, with about equally many entries."""
+    """Yield X if it is dense, else blocks of its columns in CSC with about equal entry counts."""
     if not sp.issparse(X):
         yield X
         return

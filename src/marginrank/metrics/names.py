@@ -79,7 +79,7 @@ def get_metric(metric: str | Metric, **options: Any) -> Metric:
 
 
 def order_free(metric: Metric) -> Metric:
-    """Return `metric` with ``ties="average"``, unless it has no such option or sets it already.
+    """Return `metric` with ``ties="average"``, if it has this option and does not set it already.
 
     A metric that selects a model must not depend on the order of the rows: if rows are sorted by
     label and ties stay in input order, a model that gives all documents the same score seems

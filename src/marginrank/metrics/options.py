@@ -42,7 +42,7 @@ class RankingMetric(Protocol):
     def of_retrieved(
         self, y: ArrayLike, scores: ArrayLike, qid: ArrayLike, retrieved: Booleans, **options: Any
     ) -> Floats:
-        """Return the metric of each query of a run, which retrieved the documents in a mask.
+        """Return the metric of each query of a run; the mask `retrieved` marks its documents.
 
         Other documents have no rank: they are judged, but the run did not retrieve them.
         """
@@ -134,7 +134,7 @@ def check_real(name: str, value: Any) -> float:
 
 
 def exceeds(value: Any, other: Any) -> Any:
-    """Return whether `value` is higher than `other` by more than rounding errors."""
+    """Return True (elementwise) if `value` exceeds `other` by more than rounding errors."""
     return value - other > ROUNDING * np.abs(value)
 
 

@@ -73,7 +73,7 @@ def pairwise_accuracy(
 
 @ranking_metric(conventions=False, ordinal=True)
 def kendall_tau(ranking: Ranking) -> Floats:
-    """Return Kendall's τ_b between the labels and scores of each query, or the mean.
+    """Return Kendall's τ_b between labels and scores: one value per query, or their mean.
 
     τ_b = (P − Q) / √((pairs with different labels) · (pairs with different scores)), where P counts
     the pairs that the scores put in order and Q the pairs that they put out of order. Equals

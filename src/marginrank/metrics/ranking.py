@@ -38,7 +38,7 @@ class Judgments:
         n: int,
         ordinal: bool = False,
     ) -> "Judgments":
-        """Validate the labels `y` of n documents, and group them by query.
+        """Create a Judgments from the labels `y` of n documents, validated and grouped by query.
 
         With `ordinal`, only the order of labels matters: integers too large for a float are
         replaced by their ranks.
@@ -137,7 +137,7 @@ class Ranking:
 
     @cached_property
     def rank(self) -> Integers:
-        """Ranks within each query, 1 to its number of documents; queries are concatenated."""
+        """Ranks 1, 2, … of the documents of each query, best first; queries are concatenated."""
         return np.arange(1, self.labels.size + 1) - self.repeat(self.offsets[:-1])
 
     @cached_property
@@ -156,7 +156,7 @@ class Ranking:
         return TieGroups(np.flatnonzero(first), self.labels.size)
 
     def best_first(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
-        """Return the given value of each document in the order of the ranks within each query."""
+        """Return `values`, one per document, in the order of the ranks within each query."""
         return values[self.order]
 
     def expected(self, values: Floats) -> Floats:
@@ -178,8 +178,8 @@ class Ranking:
 
     def running(self, operation: np.ufunc, values: Floats) -> Floats:
         """Return `values` accumulated over the ranks of each query, by ``operation.accumulate``."""
-        # Doubling steps: differences of one long cumulative sum would lose the digits of queries
-        # with small values.
+        # The distance of the values that are combined doubles in each step. A cumulative sum over
+        # all queries, with differences for each, would lose the digits of queries of small values.
         result, step = values, 1
         while step < self.sizes.max(initial=0):
             ahead = operation(result[step:], result[:-step])

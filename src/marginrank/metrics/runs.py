@@ -28,8 +28,8 @@ from marginrank.metrics.options import RankingMetric
 
 JUDGED = "judged"  # share of the first k documents that are judged, as in judged@10
 DEFAULT_METRICS = ("ndcg@10", "average_precision", "reciprocal_rank", "recall@100", "judged@10")
-# Metrics whose means have bounds for unjudged documents. SHARES are divided by their value for an
-# ideal ranking, which unjudged documents change, too.
+# BOUNDED are the metrics whose means have bounds for unjudged documents. SHARES are divided by
+# their value for an ideal ranking, which labels of unjudged documents would change, too.
 SHARES = (ndcg, average_precision, recall)
 BOUNDED = (*SHARES, precision, reciprocal_rank, err)
 
@@ -196,7 +196,7 @@ def run_metrics(metrics: Sequence[str], gain: str) -> dict[str, Metric | None]:
 
 
 class _ScoredDocuments(NamedTuple):
-    """The documents of one run, and the judged documents that it has not retrieved."""
+    """The documents that a run has retrieved, and the judged documents that it has not."""
 
     query_ids: NDArray[Any]
     qid: Integers  # index in query_ids of each document's query
@@ -240,7 +240,7 @@ def _bounds(metric: Metric, documents: _ScoredDocuments, values: Floats) -> tupl
     """
     is_open = documents.is_open
     top = float(documents.y.max()) or 1.0
-    # Documents that were not retrieved count in D only.
+    # Add the unjudged documents again as not retrieved: these count in D only.
     beside = documents.qid[is_open]
     extra = np.zeros(beside.size)
     low = _measure(
@@ -269,7 +269,7 @@ def _judged_share(documents: _ScoredDocuments, name: str) -> Floats:
     `name` is "judged@k", or "judged" for all retrieved documents.
     """
     _, at, k = name.partition("@")
-    count = get_metric(f"precision{at}{k}")  # check the cut-off
+    count = get_metric(f"precision{at}{k}")  # raises ValueError for an invalid cut-off
     judged, retrieved = (
         _measure(count, documents._replace(y=of.astype(np.float64)))
         for of in (documents.is_judged & documents.retrieved, documents.retrieved)

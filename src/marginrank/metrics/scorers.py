@@ -63,7 +63,7 @@ def _predict(estimator: Any, X: Any, qid: ArrayLike | None) -> Any:
     from sklearn.utils.metadata_routing import get_routing_for_object
 
     with config_context(enable_metadata_routing=True):
-        # A pipeline with a step that scales within queries requests qid.
+        # A pipeline requests qid for predict if a step, such as QueryScaler, needs it.
         asks = qid is not None and get_routing_for_object(estimator).consumes("predict", ["qid"])
         return estimator.predict(X, qid=qid) if asks else estimator.predict(X)
 

@@ -64,7 +64,7 @@ class Iteration(NamedTuple):
     fraction: float
 
     def times(self, factor: float) -> "Iteration":
-        """Return a copy with the objective, its bounds and its gradient multiplied by a factor."""
+        """Return the iteration of an objective that is multiplied by a factor."""
         scaled = ("objective", "gap", "estimate", "gradient_norm")
         return self._replace(**{name: factor * getattr(self, name) for name in scaled})
 
@@ -234,7 +234,7 @@ def unfinished_message(
 
 
 def print_iteration(line: Iteration) -> None:
-    """Print one line about an iteration of a fit; used as its callback."""
+    """Print one line about an iteration; fits call this function if `verbose` is positive."""
     print(iteration_text(line))
 
 
@@ -248,7 +248,7 @@ def iteration_text(line: Iteration) -> str:
 
 
 def print_pass(line: Pass) -> None:
-    """Print one line about a pass of an online fit; used as its callback."""
+    """Print one line about a pass; online fits call this function if `verbose` is positive."""
     print(
         f"pass {line.iteration:3d}  {line.seconds:8.3f} s  F {line.objective:.6e}  "
         f"metric {line.metric:.4f}  steps {line.steps}"

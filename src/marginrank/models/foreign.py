@@ -17,7 +17,7 @@ from marginrank.models.features import (
 
 
 def foreign_scores(model: Any, X: Any) -> Floats:
-    """Return the scores of documents by a fitted model of any library, as one number each.
+    """Return one score per document, computed by a fitted model of any library.
 
     =====================================  ==================================================
     model                                  score
@@ -162,7 +162,7 @@ def _booster_of(model: Any) -> Any:
 
 
 def _names_of(booster: Any) -> list[str] | None:
-    """Return the feature names, or None if they are defaults of the library."""
+    """Return the feature names of a Booster, or None if they are defaults of its library."""
     if _is_booster(booster, "xgboost"):
         return booster.feature_names  # type: ignore[no-any-return]
     names: list[str] = booster.feature_name()

@@ -40,7 +40,7 @@ class QueryFeature(NamedTuple):
     changes: tuple[float, ...]  # one change per signal
 
     def positions(self, values: Floats) -> Floats:
-        """Return each value scaled to 0 … 1: (value − low) / (high − low), clipped."""
+        """Return `values` of the feature scaled to 0 … 1: (value − low) / (high − low), clipped."""
         return np.clip((values - self.low) / (self.high - self.low), 0.0, 1.0)
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from marginrank.models.kernels import Kernel, Landmarks
 
 FORMAT = "marginrank-kernel-model"
-HEADER = "marginrank"  # name of the array that only these .npz files have
+HEADER = "marginrank"  # name of the array by which .npz files with a kernel model are recognized
 
 KERNEL_OPTIONS = frozenset(["gamma", "degree", "coef0"])
 KERNEL_PARAMETERS = KERNEL_OPTIONS | {"kernel", "n_components"}

@@ -1,4 +1,4 @@
-"""Declarations of the parameters of all estimators and commands, each in one place.
+"""Declarations of the parameters of all estimators and commands; each parameter has one.
 
 Checks, command-line flags and model files derive from the fields below, see
 :mod:`marginrank._utils.parameters`. Names of losses, solvers and metrics, which users can extend,
@@ -39,7 +39,7 @@ NORMALIZATIONS = ("none", "pairs", "query")
 PAIR_COSTS = ("gain", "ndcg")
 MARGINS = ("unit", "label", "gain")
 SCALES = ("standard", "range", "query")
-NO_SCALE = "none"  # command-line text of None
+NO_SCALE = "none"  # value of --scale on the command line for scale=None
 LEAST_SCALE, MOST_SCALE = 1e-150, 1e150  # bounds of scales: their squares do not under- or overflow
 NO_FLOAT64 = "mps"  # the PyTorch device without float64
 VARIANTS = ("plain", "short", "away", "pairwise")
@@ -52,7 +52,10 @@ LARGEST_SEED = 2**32 - 1  # NumPy's limit
 
 
 def ndcg_cutoff(objective: Any) -> int | None:
-    """Return the k of an `objective` "ndcg@k", or None for "pairs"; raise an error for others."""
+    """Return the k of the parameter `objective` if it is "ndcg@k", and None if it is "pairs".
+
+    Raise ParameterError for other values.
+    """
     text = objective if isinstance(objective, str) else ""
     match = re.fullmatch(r"ndcg@([1-9][0-9]*)", text, re.IGNORECASE)
     if match is None and text != "pairs":
@@ -89,7 +92,7 @@ def selected_pairs(selection: Any) -> PairSelection:
 
 
 def check_pair_cost(cost: Any) -> None:
-    """Raise ParameterError if `pair_cost` is an unknown name; fits check other values."""
+    """Raise ParameterError if `pair_cost` is an unknown name; fits check matrices and callables."""
     if isinstance(cost, str) and cost not in PAIR_COSTS:
         takes = "None, {names}, a matrix or a callable of two labels"
         raise _must_be("pair_cost", cost, takes, PAIR_COSTS)
@@ -176,7 +179,7 @@ def _wrong_scale(scale: Any) -> ParameterError:
 
 
 def check_device(device: Any) -> None:
-    """Raise ParameterError if `device` is not the name of a device; fits check if it exists."""
+    """Raise ParameterError if `device` has a wrong form; fits check whether the device exists."""
     if isinstance(device, str) and device.partition(":")[0] == NO_FLOAT64:
         raise ParameterError(
             given("device", device), " has no float64; use a CUDA or ROCm GPU, or None."
@@ -205,7 +208,7 @@ def _check_monotonic(value: Any) -> None:
     directions(value)
 
 
-# Shared by several learners, with different defaults.
+# Parameters that several learners share, with different defaults.
 LOSS_WEIGHT = Parameter(
     number(),
     "Inverse strength of the regularization, as in scikit-learn: a larger C fits the training data "
@@ -267,7 +270,7 @@ MAX_ITER = Parameter(integer(at_least=1), "Maximum number of solver iterations."
 RANDOM_STATE = Parameter(
     integer(at_least=0, at_most=LARGEST_SEED), "Seed of random numbers.", OPTIMIZATION
 )
-# The flag is declared elsewhere, because commands without a learner also have it.
+# The flag --n-jobs is declared in cli/flags/shared.py, because commands that do not train have it.
 N_JOBS = Parameter(
     accepted_by(_check_threads, int),
     "Number of threads.",

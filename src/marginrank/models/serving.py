@@ -22,14 +22,14 @@ PLAIN = {np.ndarray, list, tuple, float, int, np.float64, np.float32, np.int64}
 
 
 class RankedDocuments(NamedTuple):
-    """Ranked documents of a query: their positions in the input, and their scores.
+    """Documents of a query, the best first: their positions in the input and their scores.
 
     Attributes
     ----------
     documents : ndarray of int64
         Positions in the input, from 0; documents with equal scores keep their order.
     scores : ndarray of float64
-        Their scores.
+        The score of each of these documents.
     """
 
     documents: Integers
@@ -111,7 +111,7 @@ class LinearScorer:
             scores = self._of_columns(features)
         elif (
             type(features).__module__.partition(".")[0] == "pyarrow"
-        ):  # pyarrow is not imported for this check
+        ):  # compare the name of the module, so that pyarrow is not imported
             scores = self._of_arrow(features)
         elif self.feature_names is not None and hasattr(features, "columns"):
             scores = self._of_columns({name: features[name] for name in features.columns})

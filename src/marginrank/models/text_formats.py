@@ -59,7 +59,7 @@ class ModelLines:
         return self._lines[self.number - 1].strip()
 
     def end(self, last: str) -> None:
-        """Raise ValueError if the file has more lines."""
+        """Raise ValueError if the file has more lines; `last` names what should be at its end."""
         if self.number < len(self._lines):
             self.fail(f"{shorten(self.next(''))} comes after {last}")
 
@@ -68,14 +68,14 @@ class ModelLines:
         raise ValueError(f"{self.path}:{self.number}: {message}.")
 
     def number_of(self, text: str, name: str) -> float:
-        """Parse a finite float; raise ValueError with the name of the field if it is invalid."""
+        """Return a text as a finite float; raise ValueError, with the field's name, if invalid."""
         value = float(text) if NUMBER.fullmatch(text) else math.nan
         if not math.isfinite(value):
             self.fail(f"{name} is {shorten(text)} and must be a finite number")
         return value
 
     def integer_of(self, text: str, name: str, at_least: int, at_most: int | None = None) -> int:
-        """Parse an integer; raise ValueError if it is invalid or out of bounds."""
+        """Return a text as an integer; raise ValueError if it is invalid or out of bounds."""
         value = int(text) if INTEGER.fullmatch(text) else None
         if value is None or value < at_least:
             self.fail(f"{name} is {shorten(text)} and must be an integer of at least {at_least}")

@@ -58,7 +58,7 @@ def plot_feature_ranking(ranking: "FeatureRanking", *, top: int = 20, ax: Any = 
     ax = _draw_bars(ax, [ranking.feature_names[j] for j in shown], gains, colors, ranking.chance)
     for row, direction in enumerate(directions):
         text = f"{ranking.best[shown[row]]:.3f}"
-        if direction not in directions[:row]:  # the first bar of a color gets its legend
+        if direction not in directions[:row]:  # write the meaning of a color at its first bar
             text += f"  {DIRECTIONS[direction]}"
         end = max(float(ranking.best[shown[row]]), ranking.chance)
         write_beside(ax, text, (end, row), COLORS[direction])

@@ -81,7 +81,7 @@ def plot_explanation(
         ax.plot([start + size] * 2, [row - 0.35, row + 1.35], **STEP)
     for row, (start, size, color) in enumerate(zip(starts, sizes, colors, strict=True)):
         label = _signed(size)
-        if color not in colors[:row]:  # the first bar of a color gets its legend
+        if color not in colors[:row]:  # write the meaning of a color at its first bar
             label += f"  in favor of {documents[0] if color == POSITIVE else documents[1]}"
         write_beside(ax, label, (max(start, start + size), row), color)
     write_beside(ax, _signed(total), (max(total, 0.0), len(sizes)), TEXT)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from marginrank.selection.paths import ModelPath
     from marginrank.selection.results import SearchResult
 
-MOST_LINES = len(PALETTE)  # most lines with a color and a label; other lines are gray
+MOST_LINES = len(PALETTE)  # number of lines with a color and a label; other lines are gray
 
 
 def plot_path(path: "ModelPath", *, ax: Any = None) -> Any:

@@ -22,9 +22,9 @@ from marginrank.reporting.terms import Terms, TermTable, largest_first, rows_of
 from marginrank.reporting.text import cut, n_bytes
 
 MOST_QUERIES = 1000
-MOST_EXTREMES = 100  # how many of the most improved, and of the most worsened, queries are listed
+MOST_EXTREMES = 100  # number of the most improved queries, and of the most worsened, in the table
 TOP = 10  # documents shown from the top of each ranking
-MOST_RELEVANT = 3  # documents with the highest labels that are shown, wherever they are ranked
+MOST_RELEVANT = 3  # number of documents with the highest labels that are shown at any rank
 MOST_SLIDERS = 12
 
 MOST_BYTES = 1_520_000  # most bytes of query ids and blocks together

@@ -215,7 +215,7 @@ def report(
     'model is better than baseline b'
     """
     plain = _plain(model)
-    data = as_ranking_data(X, y, qid, allow_nan=True)  # models that need every value check X
+    data = as_ranking_data(X, y, qid, allow_nan=True)  # models that do not support NaN raise
     main = get_metric(metric)
     request = ReportRequest(
         rankings=Rankings(

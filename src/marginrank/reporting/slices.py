@@ -17,7 +17,7 @@ from marginrank.metrics import pairwise_accuracy
 from marginrank.reporting.evaluation import Rankings
 from marginrank.reporting.resampling import bootstrap_ratios, interval_of
 
-MOST_LABELS = 8  # with more distinct labels, pairs are not divided by gap
+MOST_LABELS = 8  # with more distinct labels, pairs are not grouped by difference of labels
 MOST_BINS = 6
 FEWEST = 5  # slices with fewer queries have no confidence interval
 

@@ -85,7 +85,7 @@ def _write(
 
 
 def _sizes(counts: SessionCounts) -> Integers:
-    """Return the number of documents in each session that is stored."""
+    """Return the number of documents of each session in the store."""
     return np.array(counts.sizes, dtype=np.int64)
 
 

@@ -46,7 +46,7 @@ class Flags:
         dataclass(frozen=True, kw_only=True, eq=False, repr=False)(cls)
 
     def __post_init__(self) -> None:
-        """Validate the values of all flags; raise ValueError for an invalid one."""
+        """Raise ValueError if the value of a flag is invalid."""
         check_parameters(self)
 
 

@@ -185,7 +185,7 @@ class CurveOptions(Flags):
     )
 
     def __post_init__(self) -> None:
-        """Validate the values of all flags; raise ValueError also for a single fold."""
+        """Raise ValueError if the value of a flag is invalid, or for a single fold."""
         super().__post_init__()
         if self.valid is None:
             check_integer("folds", self.folds, at_least=2)

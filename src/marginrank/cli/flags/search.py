@@ -143,7 +143,7 @@ class ScoringOptions(Flags):
     )
 
     def __post_init__(self) -> None:
-        """Validate the values of all flags; raise ValueError if a rule needs cross-validation."""
+        """Raise ValueError if the value of a flag is invalid, or a rule needs cross-validation."""
         super().__post_init__()
         if self.rule == "one_se" and self.valid is not None:
             message = " needs the standard error over folds; drop --valid."

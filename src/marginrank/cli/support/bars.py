@@ -25,7 +25,7 @@ def _stderr() -> Console:
 
 @contextmanager
 def status_line(text: str) -> Iterator[Callable[[str], None]]:
-    """Show a line of text with a spinner on the terminal; yield a function that changes it."""
+    """Show a line of text with a spinner on the terminal; yield a function that sets the text."""
     with _stderr().status(text) as status:
         yield status.update
 

@@ -230,7 +230,7 @@ def _read_text(
 
 
 def warn_of_digits(path: str) -> None:
-    """Warn that features of a file have more digits than float32 holds, so they become float64."""
+    """Warn that features of a file become float64, because they have more digits than float32."""
     warn_of(
         f"{name_of(path)} has more digits than float32 holds, so features are stored as float64; "
         "pass --dtype float32 to round them and halve the size."

@@ -54,7 +54,7 @@ def name_of(path: str) -> str:
 
 @contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Context manager that adds `path` to messages of errors which do not begin with it already."""
+    """Context manager that puts `path` at the beginning of error messages that lack it there."""
     try:
         yield
     except UnicodeError as error:

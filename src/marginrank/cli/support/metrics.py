@@ -97,7 +97,8 @@ def with_intervals(
 def with_interval(value: float, by_query: Any) -> str:
     """Return the text "mean ± half the width of the 95% confidence interval" for a metric."""
     defined = by_query[~np.isnan(by_query)]
-    # Pairwise accuracy is a share of all pairs, not a mean over queries, so it has no interval.
+    # Pairwise accuracy is a share of all pairs, not a mean over queries, so the interval of a mean
+    # does not apply.
     is_mean = defined.size > 1 and np.isclose(np.mean(defined), value, rtol=1e-9)
     return plus_minus(value, half_interval(defined) if is_mean else np.nan)
 

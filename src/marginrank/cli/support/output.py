@@ -56,7 +56,7 @@ def print_table(
     for row in cells:
         table.add_row(*row)
     with writing_out(), console.capture() as capture:  # rich may write while it captures
-        # Print the title separately: as title of the table it would wrap at the table's width.
+        # Print the title separately: rich would wrap a table's title at the width of the table.
         console.print(Text(for_stdout(title), style="bold"))
         console.print(table)
         console.print()

@@ -176,7 +176,7 @@ class FeatureReader:
         return missing
 
     def _matrix(self, block: int, contents: list[Bytes]) -> Any:
-        """Return the rows of a block that was just read, and keep them if it is pinned."""
+        """Return the rows of a block that was just read; keep them in memory if it is pinned."""
         features, pinned = self._features, block < self.pinned.n_blocks
         first, last = self._blocks[block]
         out = None
@@ -216,7 +216,7 @@ class FeatureReader:
         return contents, buffer
 
     def _check_sums(self, checksums: list[int]) -> None:
-        """Update the checksums; after the last block, raise ValueError if one is wrong."""
+        """Store the checksums of the blocks so far; raise ValueError if the final ones are wrong."""
         assert self._summed is not None
         if self._summed == len(self._blocks) - 1:
             for stored, checksum in zip(self._features.files, checksums, strict=True):
@@ -251,7 +251,7 @@ class FeatureReader:
 
 
 class _ReaderThread:
-    """The thread that reads the blocks of X for one pass over it."""
+    """The thread that reads the blocks of X during one pass over X."""
 
     def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="marginrank-reader")
@@ -260,7 +260,7 @@ class _ReaderThread:
         self.submit = self._executor.submit
 
     def check(self) -> None:
-        """Raise RuntimeError if this thread was stopped, or does not exist after a fork."""
+        """Raise RuntimeError if this thread was stopped, or if the process is a fork without it."""
         if self._process != os.getpid():  # a forked process does not inherit the reader thread
             raise RuntimeError("Cannot continue reading after fork; start a new pass in the child.")
         if self._stopped:
@@ -297,7 +297,7 @@ class UncachedFile:
         self.drop()
 
     def read(self, position: int, content: Bytes) -> Iterator[memoryview]:
-        """Fill `content` with the bytes of the file from `position`; yield each chunk once read."""
+        """Read bytes of the file from `position` on into `content`; yield each chunk when read."""
         if position < self._end:
             self.drop()
         view = content.data

@@ -21,7 +21,7 @@ RowIndex = slice | Integers
 
 
 class Entries(NamedTuple):
-    """Rows of a CSR matrix as its three arrays, which may be memory-mapped."""
+    """Rows of a CSR matrix, as three arrays that may be memory-mapped."""
 
     data: NDArray[Any]
     indices: NDArray[Any]

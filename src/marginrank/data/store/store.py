@@ -259,7 +259,7 @@ class _Store:
     def _opened(
         self, name: str, shape: Any, dtypes: Sequence[Any]
     ) -> tuple[IO[bytes], NpyHeader, StoredFile]:
-        """Open an .npy file and check its size and header.
+        """Return an .npy file, opened, with its header and facts, after checks of size and header.
 
         `shape` None allows any shape, and an empty `dtypes` any type.
         """
@@ -300,7 +300,10 @@ class _Store:
             raise self._damaged(file, "it is in Fortran order")
 
     def _array(self, name: str, shape: Any, dtypes: Sequence[Any] = ()) -> NDArray[Any]:
-        """Read an array and compare its checksum; a large file is mapped into memory."""
+        """Return the array in a .npy file; raise ValueError if its checksum is wrong.
+
+        A large file is mapped into memory, and its checksum is compared only with `verify`.
+        """
         stream, header, stored = self._opened(name, shape, dtypes)
         small = stored.n_bytes <= SMALL
         with stream:

@@ -70,7 +70,7 @@ def write_parts(data: DataParts, folder: str, *, packed: bool, grouped: bool) ->
     rows = replace(rows, order=order)
     ids, ids_kind = _encode_ids(data.query_ids)
     columns = None
-    if packed and rows.indptr is None:  # the source order is faster to read
+    if packed and rows.indptr is None:  # choose types in the source order, which is faster to read
         blocks = replace(rows, order=None).blocks()
         columns = smallest_types(blocks, rows.shape[1], rows.dtype)
         columns = columns if columns.worthwhile else None

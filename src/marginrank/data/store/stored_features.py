@@ -1,4 +1,4 @@
-"""The feature matrix X of a store on disk: which bytes hold which rows, and how to decode them."""
+"""The feature matrix X of a store on disk: positions of rows in its files, and their decoding."""
 
 import math
 import os
@@ -140,7 +140,7 @@ class StoredFeatures:
         out: NDArray[Any] | None = None,
         threads: int = 1,
     ) -> Any:
-        """Decode the rows `first` to `last` - 1 of X, given their bytes, to an ndarray or CSR.
+        """Return the rows `first` to `last` - 1 of X, decoded from their bytes, as ndarray or CSR.
 
         `contents` has the bytes that :meth:`spans` refers to, one array per file. Packed rows are
         unpacked into `out`, by default a new array; other rows are views of the bytes.

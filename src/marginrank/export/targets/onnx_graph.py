@@ -151,7 +151,7 @@ def _bins_of(axis: CurveAxis) -> Bins:
 
 
 def _halves(sizes: Integers) -> Iterator[Integers]:
-    """Yield the steps of a bisection over n intervals, for each n in `sizes`, until one is left.
+    """Yield the steps (numbers of intervals) of bisections over n intervals, for each n in `sizes`.
 
     An odd number is not split evenly. The search then continues with the size of the larger half,
     so the step does not depend on which half is chosen.
@@ -214,7 +214,7 @@ def _add_between(graph: Graph, left: str, right: str, share: str) -> str:
 
 
 def _in_float32(model: CurveSum) -> CurveSum:
-    """Return a model with its knots rounded to float32; raise ValueError if its scores change.
+    """Return a model with knots rounded to float32; raise ValueError if this changes its scores.
 
     With float32 features, a value that equals a knot is rounded like the knot, so it still equals
     it. This matters for categories and where curves jump.

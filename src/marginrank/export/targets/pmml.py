@@ -21,7 +21,7 @@ def write(model: WeightedSum | CurveSum) -> dict[str, bytes]:
     taken, derived = {name.casefold() for name in model.used}, list[str]()
 
     def add(name: str, feature: str, curve: Curve, goes_on: bool = True) -> str:
-        """Add a derived field with the value of a curve; return its name, distinct from others."""
+        """Add a derived field with the value of a curve; return the field's name, made unique."""
         name = unused(name, taken)
         taken.add(name)
         field = xml_quoted(feature)

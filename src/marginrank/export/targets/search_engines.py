@@ -63,7 +63,7 @@ def write_ltr_plugin(model: WeightedSum) -> dict[str, bytes]:
 
 
 def _shifted(model: WeightedSum) -> tuple[Term, float]:
-    """Return a term, and the number to subtract from its feature so that scores get the offset."""
+    """Return a term, and a number whose subtraction from its feature adds the offset to scores."""
     term = max(model.terms, key=lambda term: abs(term.weight))
     mean = -model.offset / term.weight
     if abs(mean) > LARGEST_FLOAT32:

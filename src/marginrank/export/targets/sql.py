@@ -134,7 +134,8 @@ def _grid(term: GridTerm, first: Column, second: Column) -> str:
     if categorical:
         return _categories(knots, first, rows)
     shares = _shares(knots, first)
-    # Unlike above + share * (below - above), this form contains the long text of a row only once.
+    # Unlike above + share * (below - above), this form contains the long text of each row only
+    # once.
     between = [
         f"(1e0 - {share}) * {above}\n    + {share} * {below}"
         for share, above, below in zip(shares, rows[1:], rows[2:], strict=False)

@@ -57,7 +57,7 @@ class Program:
         return ParsedArguments(values, unused, rest)
 
     def _check_flag(self, word: str) -> str:
-        """Return the known flag for an argument; raise ValueError if it is not supported."""
+        """Return the key in `flags` for an argument; raise ValueError if it is not supported."""
         letter = next((f for p, f in self.prefixes.items() if word.startswith(p)), word)
         if letter in self.flags:
             reason = self.flags[letter].unsupported
