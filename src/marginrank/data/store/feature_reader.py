@@ -216,7 +216,7 @@ class FeatureReader:
         return contents, buffer
 
     def _check_sums(self, checksums: list[int]) -> None:
-        """Store the checksums of the blocks so far; raise ValueError if the final ones are wrong."""
+        """Store the checksums of the blocks so far; raise ValueError if they end up wrong."""
         assert self._summed is not None
         if self._summed == len(self._blocks) - 1:
             for stored, checksum in zip(self._features.files, checksums, strict=True):
