@@ -137,7 +137,7 @@ class CompatCommand(Command):
     """The command ``compat``, which accepts the flags of another program (such as SVM^rank)."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Pass all flags on to the other program, such as SVM^rank, instead of parsing them."""
+        """Leave all flags unparsed, for the replacement of the other program to parse."""
         ours = not args or args[0] == "--help"
         return super().parse_args(ctx, args if ours else ["--", *args])
 

@@ -1,7 +1,7 @@
 """Queries split over several Dask partitions: a check that finds them, a shuffle that joins them.
 
-The client would be a bottleneck if it collected all query ids. Instead, workers exchange hashes of
-the ids in buckets; equal hashes are in the same bucket.
+Query ids are not collected on the client. Instead, workers exchange hashes of the ids in buckets;
+equal hashes are in the same bucket.
 """
 
 import operator

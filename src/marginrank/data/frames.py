@@ -194,7 +194,7 @@ def from_frame(
 
 
 def split_columns(frame: Any, names: Mapping[str, str]) -> tuple[Any, dict[str, NDArray[Any]]]:
-    """Split a data frame into features and a dict of arrays such as y, qid and sample_weight.
+    """Return a data frame's features, and a dict of arrays such as y, qid and sample_weight.
 
     `names` maps the keys of the returned dict (y, qid, …) to column names. These columns are
     removed from the features.

@@ -95,7 +95,7 @@ def are_rising(knots: Floats, categorical: bool) -> bool:
 def with_known_categories(
     block: NDArray[Any], categories: Iterable[tuple[int, Floats]]
 ) -> NDArray[Any]:
-    """Replace values of categorical features by the category that is equal in float32.
+    """Return rows of X with categorical values replaced by the category that is equal in float32.
 
     0.1 in float32 and 0.1 in float64 are different numbers, but they must be the same category if
     a model is fitted to one type and predicts on the other. `block` has rows of X; `categories`

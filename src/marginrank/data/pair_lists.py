@@ -95,7 +95,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def _from_pair_matrix(matrix: Any, n_documents: int) -> Integers:
-    """Convert a sparse matrix, with one row per pair, to an array of row numbers of documents.
+    """Return the pairs in a sparse matrix, one row per pair, as an array of row numbers of X.
 
     In each row, the column of +1 is the preferred document, and the column of −1 the other one.
     """

@@ -51,7 +51,7 @@ class RetrievedScores(NamedTuple):
 
 
 def normalize(signal: RetrievedScores, normalizer: str, rrf_constant: float) -> Floats:
-    """Normalize scores within each query; return 0 for documents that were not retrieved.
+    """Return scores normalized within each query, and 0 for documents that were not retrieved.
 
     `normalizer` is a key of NORMALIZERS, such as "minmax" or "rrf"; `rrf_constant` is the constant
     k of reciprocal rank fusion, 1 / (k + rank). Raise ValueError if squares of scores may overflow.

@@ -159,7 +159,7 @@ class _Model:
     heavy_tail: float
 
     def draw_factors(self, rng: np.random.Generator, qid: Integers, dtype: Any) -> NDArray[Any]:
-        """Draw the latent factors of each document, and add the offset of its query."""
+        """Return random latent factors of each document, with the offset of its query added."""
         factors = rng.standard_normal((qid.size, self.offset.shape[1]), dtype=dtype)
         factors *= math.sqrt(self.correlation)
         factors += self.offset[qid]

@@ -28,7 +28,7 @@ def columns_of(X: Any) -> list[str] | None:
 
 
 def check_features(X: Any, *, missing: bool = False) -> Any:
-    """Validate X and convert it to the layout of the C++ kernels, if possible without a copy.
+    """Return X, validated, in the layout of the C++ kernels, if possible without a copy.
 
     The layout is an array of float32 or float64 with contiguous rows, or CSR with sorted, unique
     indices. None, pandas.NA and masked entries become NaN if `missing`, else they raise ValueError.

@@ -52,7 +52,7 @@ class AdditiveInput(NamedTuple):
 
 
 def additive_input(X: Any, *, n_jobs: int | None, **given: Any) -> AdditiveInput:
-    """Validate the arguments of fit for additive models, and read categories from a data frame."""
+    """Return the validated arguments of ``AdditiveRankSVM.fit``, and categories of a data frame."""
     X, values = take_columns(X, **given)
     categorical, texts = list(categorical_columns(X)), text_categories(X)
     data = training_data(with_numbers(X, texts), **values, allow_nan=True, n_jobs=n_jobs)
@@ -184,7 +184,7 @@ n_features_in_, feature_names_in_
         verbose: int = 0,
         random_state: Any = 0,
     ) -> None:
-        """Store the parameters, by :class:`KeywordArguments`."""
+        """Store the arguments as attributes; see :class:`KeywordArguments`."""
 
     def fit(
         self,

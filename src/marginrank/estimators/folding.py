@@ -209,7 +209,7 @@ def _(step: ColumnTransformer, weights: Floats) -> Floats:
 
 
 def _scattered(weights: Floats, columns: Any, n_features: int) -> Floats:
-    """Place the weights of `columns` in a vector over all features; repeated columns add up."""
+    """Return a vector over all features with `weights` added at `columns`, and 0 elsewhere."""
     result = np.zeros(n_features)
     np.add.at(result, np.asarray(columns, dtype=np.int64), weights)
     return result

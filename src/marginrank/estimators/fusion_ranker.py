@@ -102,7 +102,7 @@ class FusionRanker(KeywordArguments, BaseEstimator):
         cv: int = 5,
         random_state: Any = 0,
     ) -> None:
-        """Store the parameters, by :class:`KeywordArguments`."""
+        """Store the arguments as attributes; see :class:`KeywordArguments`."""
 
     def fit(
         self, runs: Any, qrels: Any = None, *, query_features: QueryFeatures | None = None

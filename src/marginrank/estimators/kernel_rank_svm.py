@@ -134,7 +134,7 @@ n_features_in_, feature_names_in_
         verbose: int = 0,
         random_state: Any = 0,
     ) -> None:
-        """Store the parameters, by :class:`KeywordArguments`."""
+        """Store the arguments as attributes; see :class:`KeywordArguments`."""
 
     def fit(
         self,

@@ -209,7 +209,7 @@ class RankSVM(BatchRanker):
         verbose: int = 0,
         random_state: Any = 0,
     ) -> None:
-        """Store the parameters, by :class:`KeywordArguments`."""
+        """Store the arguments as attributes; see :class:`KeywordArguments`."""
 
     def fit(
         self,

@@ -169,7 +169,7 @@ class SGDRankSVM(LinearRanker):
         verbose: int = 0,
         random_state: Any = 0,
     ) -> None:
-        """Store the parameters, by :class:`KeywordArguments`."""
+        """Store the arguments as attributes; see :class:`KeywordArguments`."""
 
     def fit(
         self,
@@ -327,7 +327,7 @@ pair_margin
         return self
 
     def _labelled_data(self, X: Any, given: dict[str, Any], pairs: Any) -> RankingData:
-        """Return checked documents; labels are zeros if there are pairs."""
+        """Return validated data for a fit; its labels are zeros if `pairs` replace them."""
         y, group = labels_or_zeros(pairs, X, given["y"], given["qid"], given["group"])
         return self._data(X, **given | {"y": y, "group": group})
 

@@ -64,7 +64,7 @@ class Iteration(NamedTuple):
     fraction: float
 
     def times(self, factor: float) -> "Iteration":
-        """Return the iteration of an objective that is multiplied by a factor."""
+        """Return a copy for an objective that is `factor` times as large."""
         scaled = ("objective", "gap", "estimate", "gradient_norm")
         return self._replace(**{name: factor * getattr(self, name) for name in scaled})
 

@@ -46,7 +46,7 @@ class Kernel:
         return replace(self, gamma=AUTO_GAMMA / n_features if self.function == "rbf" else None)
 
     def __call__(self, X: Any, Z: Any) -> NDArray[Any]:
-        """Return k(x, z) for each row x of X and z of Z."""
+        """Return the matrix of kernel values k(x, z), for each row x of X and each row z of Z."""
         if callable(self.function):
             values = np.asarray(self.function(X, Z))
             if values.shape != (X.shape[0], Z.shape[0]):

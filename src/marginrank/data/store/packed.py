@@ -54,7 +54,7 @@ class PackedColumns:
         return self.row_bytes <= WORTHWHILE * len(self.types) * self.dtype.itemsize
 
     def pack(self, X: NDArray[Any]) -> NDArray[np.uint8]:
-        """Compress rows of X to bytes.
+        """Return rows of X compressed to bytes.
 
         The values of each column must be representable in the column's type.
         """
@@ -71,7 +71,7 @@ class PackedColumns:
     def unpack(
         self, packed: NDArray[np.uint8], out: NDArray[Any] | None = None, threads: int = 1
     ) -> NDArray[Any]:
-        """Decompress bytes to rows of X, which are written to `out` if given."""
+        """Return rows of X, decompressed from bytes; they are written to `out` if given."""
         if out is None:
             out = np.empty((packed.shape[0], len(self.types)), dtype=self.dtype)
         counts = [self.columns[name].size for name in TYPES]

@@ -218,7 +218,7 @@ class _Store:
             raise ValueError
 
     def data(self, map_features: bool) -> DataParts:
-        """Read the data set of the store; X is memory-mapped if `map_features`, else not read."""
+        """Return the data set; its X is memory-mapped if `map_features`, else not read."""
         n_documents, n_queries = self._counts["documents"], self._counts["queries"]
         indptr = None
         if self._layout == "csr":
