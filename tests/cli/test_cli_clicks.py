@@ -97,10 +97,10 @@ def test_the_commands_that_train_use_the_positions(run, folder, expected, tmp_pa
     effects = np.array(result["position_effect"])
     np.testing.assert_allclose(effects, expected.position_effect_, atol=1e-5)
     assert effects[0] > effects[-1]
-    assert "effects of positions" in run("train", out, "--model", model).stdout
+    assert "effect of each position" in run("train", out, "--model", model).stdout
     run("train-sparse", out, "--model", model)
     run("train-additive", out, "--model", model)
-    assert "effects of positions" in run("train-online", out, "--model", model).stdout
+    assert "effect of each position" in run("train-online", out, "--model", model).stdout
 
 
 def test_bad_rows_are_named_or_counted(run, folder, tmp_path):

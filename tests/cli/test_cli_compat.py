@@ -198,7 +198,7 @@ def test_help_has_a_line_a_flag(invoke, program):
         ("svm_rank_learn -o 1 {}", "-o 1 is not supported: SVM^rank itself"),
         ("svm_rank_learn -l 0 {}", "-l 0 is not supported: SVM^rank itself"),
         ("svm_rank_learn -w 9 {}", "-w 9 is not supported: only the algorithms"),
-        ("svm_rank_learn -t 2 {}", "-t 2 is not supported: only linear models"),
+        ("svm_rank_learn -t 2 {}", "-t 2 is not supported: models must be linear"),
         ("svm_rank_learn -a f {}", "-a is not supported"),
         ("svm_rank_learn -c 0 {}", "-c 0 must be a positive number."),
         ("svm_rank_learn -c x {}", "-c x is not a number."),

@@ -83,7 +83,7 @@ def test_wrong_kind(error_of, tmp_path, train_txt):
 
 
 def test_tables_are_not_read_as_one(error_of, tmp_path, parquet):
-    assert "only text" in error_of("convert", parquet, parquet, tmp_path / "out.txt")
+    assert "must all be text" in error_of("convert", parquet, parquet, tmp_path / "out.txt")
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +185,7 @@ def test_an_interrupted_convert_leaves_nothing_and_what_was_there(
 
 def test_weights_are_not_lost_in_text(error_of, tmp_path, weighted):
     sentence = error_of("convert", weighted, tmp_path / "t.txt")
-    assert sentence.endswith("text cannot hold weights; convert to a store or a table.")
+    assert sentence.endswith("text cannot hold the column sample_weight; write a store or table.")
     assert list(tmp_path.iterdir()) == []
 
 

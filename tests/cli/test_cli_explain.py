@@ -134,7 +134,7 @@ def test_missing_values_and_names_of_a_table_without_labels(run, tmp_path):
             ["--query", "q3", "--documents", "inc", "1"],
             "in the comments of 8 documents of query q3",
         ),
-        (["--query", "q3", "--documents", "2", "2"], "is one document twice; name two."),
+        (["--query", "q3", "--documents", "2", "2"], "names one document twice; name two."),
         (["--query", "q3", "--top", "0"], "--top 0"),
     ],
 )

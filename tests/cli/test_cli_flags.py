@@ -61,7 +61,7 @@ def check_rejected(invoke, command, data, flag, reason):
     words = [data if word == "DATA" else word for word in command.split()]
     done = invoke(*words, *given(flag))
     assert (done.returncode, done.stdout) == (2, ""), command
-    assert done.stderr == f"marginrank: --{flag} {reason}; drop it.\n", command
+    assert done.stderr == f"marginrank: --{flag} {reason}; drop --{flag}.\n", command
 
 
 @pytest.mark.parametrize("flag", OF_TABLES)
@@ -168,12 +168,15 @@ def test_chunks_are_of_text(invoke, here):
     [
         ("inspect m.json --top 0", "--top 0 must be an integer of at least 1."),
         ("inspect m.json --top -1", "--top -1 must be an integer of at least 1."),
-        ("inspect d.txt --top 3", "--top is for models, but d.txt is data; drop it."),
-        ("inspect m.json --label x", "--label is for data, but m.json is a model; drop it."),
-        ("inspect m.json --dtype float64", "--dtype is for data, but m.json is a model; drop it."),
+        ("inspect d.txt --top 3", "--top is for models, but d.txt is data; drop --top."),
+        ("inspect m.json --label x", "--label is for data, but m.json is a model; drop --label."),
+        (
+            "inspect m.json --dtype float64",
+            "--dtype is for data, but m.json is a model; drop --dtype.",
+        ),
         (
             "predict m.json d.txt --n-features 7",
-            "--n-features 7 is given, but the model has 6 features; drop it.",
+            "--n-features 7 is given, but the model has 6 features; drop --n-features.",
         ),
     ],
 )
@@ -185,7 +188,7 @@ def test_flags_of_models_and_of_data(invoke, here, command, sentence):
 def test_features_are_those_of_a_model_that_names_them(invoke, here):
     assert invoke("train", "d.csv", "--model", "named.json").returncode == 0
     done = invoke("predict", "named.json", "d.csv", "--features", "f1,f2")
-    assert "--features is given, but the model names its features; drop it." in done.stderr
+    assert "the model knows the names of its features; drop --features." in done.stderr
     assert invoke("predict", "m.json", "d.csv", "--features", "f1,f2,f3,f4,f5,f6").returncode == 0
 
 

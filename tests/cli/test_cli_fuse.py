@@ -57,7 +57,7 @@ def test_names_lists_and_query_features(run, trec):
     assert list(result["weights"]) == ["bm25", "dense"]
     assert set(result["normalizers"]) == {"minmax", "rrf"}
     assert set(result["query_features"]["length"]["changes"]) == {"bm25", "dense"}
-    assert "from length 0 to 2" in run("fuse", *flags, *features).stdout
+    assert "if length rises from 0 to 2" in run("fuse", *flags, *features).stdout
 
 
 def test_bad_input(run, trec):

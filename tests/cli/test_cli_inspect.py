@@ -35,7 +35,14 @@ def test_many_labels_are_shown_in_bins(run, tmp_path):
 
 def test_data_as_tables(run, train_txt):
     done = run("inspect", train_txt)
-    for word in ("documents per query", "levels per query", "median", "pairs", "Labels", "█"):
+    for word in (
+        "documents per query",
+        "distinct labels per query",
+        "median",
+        "pairs",
+        "Labels",
+        "█",
+    ):
         assert word in done.stdout
 
 
@@ -122,7 +129,7 @@ def test_a_model_and_its_training_data_show_standard_errors(run, error_of, model
 def test_standard_errors_are_of_the_weights_of_a_rank_svm(run, error_of, tmp_path, train_txt):
     run("train-additive", train_txt, "--model", tmp_path / "curves.json")
     message = error_of("inspect", tmp_path / "curves.json", train_txt)
-    assert message.endswith("has no weights; inspect it without training data.")
+    assert message.endswith("have no standard errors; inspect it without training data.")
     run("train-sparse", train_txt, "--model", tmp_path / "sparse.json")
     assert "SparseRankSVM" in error_of("inspect", tmp_path / "sparse.json", train_txt)
 

@@ -217,4 +217,4 @@ def test_a_store_whose_queries_are_apart(error_of, tmp_path, ranking):
 
 def test_two_stores_are_refused(error_of, store, tmp_path):
     flags = ("--model", tmp_path / "m.json", "--memory-limit", LIMIT)
-    assert "only text files can be read as one" in error_of("train", store, store, *flags)
+    assert "several files must all be text" in error_of("train", store, store, *flags)

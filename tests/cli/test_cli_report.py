@@ -88,7 +88,7 @@ def test_additive_models_and_judgments(run, train_txt, test_txt, tmp_path):
         (["m.json"], "pass a model and data"),
         (["m.json", "d.txt", "--out", "r.pdf"], "must end in .html"),
         (["m.json", "d.txt", "--from", "r.json"], "--from needs no model"),
-        (["--from", "r.json", "--metric", "ndcg"], "--metric does not apply to --from"),
+        (["--from", "r.json", "--metric", "ndcg"], "--metric has no effect with --from"),
         (["m.json", "d.txt", "--out", "m.html"], "would overwrite the input"),
         (["m.json", "d.txt", "--out", "folder.html"], "folder.json is a folder"),
         (["--from", "d.txt"], "is not a report"),

@@ -97,7 +97,7 @@ def test_features_without_effect_are_named_once(invoke, odd_txt, tmp_path, comma
 def test_inspect_tells_what_no_pair_sees(invoke, odd_txt):
     result = json.loads(invoke("inspect", odd_txt, "--json").stdout)
     assert result["constant_in_queries"] == {"features": 1, "first": ["f2"]}
-    assert "constant within queries  f2" in invoke("inspect", odd_txt).stdout
+    assert "features constant in queries  f2" in invoke("inspect", odd_txt).stdout
 
 
 def test_inspect_shows_the_scale_of_a_model(invoke, odd_txt, tmp_path):

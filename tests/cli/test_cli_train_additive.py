@@ -81,7 +81,7 @@ def test_inspect_draws_the_curves(run, tmp_path, train_txt):
     path = tmp_path / "m.json"
     run("train-additive", train_txt, "--model", path, "--tol", "1e-3")
     shown = run("inspect", path, "--top", "2").stdout
-    assert "Curves with the largest range" in shown
+    assert "Curves with the largest effect" in shown
     assert "█" in shown
     assert "▁" in shown
     told = json.loads(run("inspect", path, "--top", "2", "--json").stdout)

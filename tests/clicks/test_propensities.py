@@ -54,7 +54,7 @@ def test_wrong_logs_are_named():
         ({"position": [0, 1]}, r"position\[0\] is 0"),
         ({"position": [1, 2.5]}, r"position\[1\] is 2.5; positions are whole numbers"),
         ({"position": [1]}, "position has 1 entries and needs 2"),
-        ({"position": [2, 2]}, r"position\[1\] is 2, as for another document"),
+        ({"position": [2, 2]}, r"position\[1\] is 2, but another document"),
         ({"click": [0, 2]}, r"click\[1\] is 2"),
         ({"query": [1]}, "query has shape"),
     ):

@@ -69,5 +69,5 @@ def test_scores_order_the_lists_and_temperature_changes_them():
 def test_wrong_arguments_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         make_clicks(Y, qid=QID, **options)
-    with pytest.raises(ValueError, match="label of -1"):
+    with pytest.raises(ValueError, match="label -1"):
         make_clicks(Y - 1, qid=QID)

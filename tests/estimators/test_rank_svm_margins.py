@@ -117,7 +117,7 @@ def test_wrong_margins_of_pairs_are_named():
 )
 def test_devices_say_what_they_do_not_support(parameters, arguments, name):
     pytest.importorskip("torch")
-    with pytest.raises(ValueError, match=f"{name} .* not supported on a device"):
+    with pytest.raises(ValueError, match=f"{name} .* devices do not support"):
         RankSVM(device="cpu", **parameters).fit(X, Y, qid=QID, **arguments)
 
 

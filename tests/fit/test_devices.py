@@ -164,7 +164,7 @@ def test_kernels_on_a_device(tmp_path):
 
 
 def test_models_without_a_device_say_why():
-    with pytest.raises(TypeError, match="'device'; its fit needs the native kernels"):
+    with pytest.raises(TypeError, match="'device'; it always computes on the CPU"):
         AdditiveRankSVM(device="cuda")
 
 

@@ -102,7 +102,7 @@ def test_more_features_than_memory_are_refused_before_any_is_taken(monkeypatch, 
     monkeypatch.setattr(memory, "available_memory", lambda: 10**10)
     tracemalloc.start()
     try:
-        with pytest.raises(ValueError, match=r"2147483647 features, and a fit to them needs 137.4"):
+        with pytest.raises(ValueError, match=r"the 2147483647 features of X needs 137.4"):
             estimator().fit(wide, [0, 1])
         assert tracemalloc.get_traced_memory()[1] < 2**28  # less than a byte a feature
     finally:

@@ -84,14 +84,14 @@ def test_a_missing_table_is_an_error_of_the_system(tmp_path):
 
 @pytest.mark.parametrize("names", [["a", "b", "c", "label"], ["a", "b", "c", "a"]])
 def test_two_columns_of_one_name_are_not_written(tmp_path, names):
-    with pytest.raises(ValueError, match="Two columns would be called"):
+    with pytest.raises(ValueError, match="Two columns of the table would be called"):
         write_frame(ranking(feature_names=names), tmp_path / "t.parquet")
     assert not list(tmp_path.iterdir())
 
 
 def test_query_ids_of_several_types_are_not_written(tmp_path):
     ids = np.array(["x", 1], dtype=object)
-    with pytest.raises(ValueError, match="Query ids are not all of one type"):
+    with pytest.raises(ValueError, match="Query ids have several types"):
         write_frame(RankingData([[1.0], [2.0]], [0, 1], ids), tmp_path / "t.parquet")
     assert not list(tmp_path.iterdir())
 

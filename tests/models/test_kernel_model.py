@@ -151,7 +151,7 @@ def test_a_flipped_bit_is_found(path):
         (set_header(format="other"), "is not a kernel model"),
         (set_header(version=2), "format version 2, .* reads version 1; install"),
         (set_header(n_features=0), "'n_features' is not a positive integer"),
-        (set_header(n_features=5), "landmarks are not 160 × 5 finite numbers"),
+        (set_header(n_features=5), "landmarks are not a matrix of 160 × 5 finite numbers"),
         (set_header(parameters={"kernel": "rbf", "gama": 1}), "invalid for KernelRankSVM.*gama"),
         (set_header(parameters={"kernel": "rfb"}), "invalid for KernelRankSVM.*'rfb'"),
         (set_header(parameters={"kernel": "rbf", "tol": 0}), "invalid for KernelRankSVM.*tol=0"),
@@ -160,10 +160,10 @@ def test_a_flipped_bit_is_found(path):
         (set_header(feature_names=[1]), "'feature_names' is not"),
         (lambda arrays: arrays.pop("landmarks"), "landmarks are missing"),
         (lambda arrays: arrays.pop("dual_coef"), "'dual_coef' is not a vector"),
-        (lambda arrays: arrays.update(dual_coef=np.ones(3)), "not one valid entry per landmark"),
+        (lambda arrays: arrays.update(dual_coef=np.ones(3)), "lacks a valid entry per landmark"),
         (
             lambda arrays: arrays.update(dual_coef=np.full(160, np.nan)),
-            "not one valid entry per landmark",
+            "lacks a valid entry per landmark",
         ),
         (lambda arrays: arrays.update(indptr=np.ones(3)), "landmarks are not a CSR matrix"),
         (lambda arrays: arrays.update(dual_coef=np.array([{}])), "Object arrays cannot be loaded"),
@@ -245,7 +245,10 @@ def test_the_scale_is_kept(path, layout):
 
 @pytest.mark.parametrize(
     ("scale", "message"),
-    [(np.ones(3), "'scale' is not 4 numbers"), (np.zeros(4), "'scale' is not positive")],
+    [
+        (np.ones(3), "'scale' is not a vector of 4 numbers"),
+        (np.zeros(4), "'scale' is not positive"),
+    ],
 )
 def test_a_wrong_scale_is_named(path, scale, message):
     plain_kernel(scale="range").fit(X, Y, qid=QID).save(path)

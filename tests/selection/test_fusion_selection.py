@@ -24,7 +24,7 @@ def test_the_verdict_is_honest():
     assert evaluation(-0.018).verdict.endswith("; keep RRF.")
     assert "worse than RRF by 0.018" in evaluation(-0.018).verdict
     assert evaluation(0.001, 1.0, 25).verdict == (
-        "25 queries cannot tell learned weights from RRF; keep RRF."
+        "No evidence in 25 queries that learned weights beat RRF; keep RRF."
     )
     assert evaluation(0.0, 0.0).verdict.endswith("keep RRF.")
 

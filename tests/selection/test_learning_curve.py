@@ -245,7 +245,7 @@ def test_the_gain_is_that_of_the_last_doubling_fold_by_fold():
         ),
         (
             [0.5, 0.51, 0.52],
-            "More queries made it worse; some queries may differ from the others: from 20 to 40 "
+            "More queries made the model worse; check whether all are alike: from 20 to 40 "
             "queries, ndcg@10 changed by -0.0900 ± 0.0058.",
         ),
     ],
@@ -305,7 +305,7 @@ def test_features_that_tell_nothing_are_refused():
 
 
 def test_one_fold_has_no_verdict():
-    assert curve_of([[0.5], [0.6], [0.7]]).verdict.startswith("One fold is not enough")
+    assert curve_of([[0.5], [0.6], [0.7]]).verdict.startswith("With one fold, it is unclear")
 
 
 def test_folds_without_a_pair_to_judge_by_are_left_out():

@@ -42,7 +42,7 @@ def require_vectors(n_features: int) -> None:
     """Raise ValueError if memory is too small for a fit with `n_features` features."""
     require_memory(
         8 * FIT_VECTORS * n_features,
-        f"X has {n_features} features, and a fit to them",
+        f"a fit to the {n_features} features of X",
         "check the largest index; if indices are hashes or ids, map them to fewer columns",
     )
 

@@ -83,7 +83,8 @@ def empty_message(model: AdditiveModel, parameters: AdditiveParameters) -> Messa
     if parameters.group_l1 == 0 or not model.is_zero:
         return None
     return Message(
-        "All curves are zero, so all documents have the same score. Decrease ",
+        "All curves are zero, so all documents have the same score: the penalty is too strong. "
+        "Decrease ",
         given("group_l1", parameters.group_l1),
         " or increase ",
         given("C", parameters.loss_weight),

@@ -74,8 +74,8 @@ def with_category(
     categories = np.unique(of_row).astype(np.float64)
     if categories.size > MOST_BINS:
         raise ValueError(
-            f"{name} has {categories.size} distinct values and contexts, but at most {MOST_BINS} "
-            "are supported here."
+            f"{name} has {categories.size} distinct values (counted in each context), but "
+            f"additive models support at most {MOST_BINS}; merge some."
         )
     own = Knots.of_features([categories], [0])
     column = encode(own, of_row.astype(np.float64)[:, None], threads=1)
@@ -118,7 +118,7 @@ def _require_memory(X: Any) -> None:
     sampled = min(n_documents, SAMPLE) * X.dtype.itemsize
     require_memory(
         n_features * (CODE_BYTES * n_documents + sampled + FEATURE_BYTES),
-        f"X has {n_documents:,} × {n_features:,} values, including zeros, and an additive fit",
+        f"an additive fit to {n_documents:,} documents × {n_features:,} features, with zeros,",
         "additive models suit hundreds of features; drop some, or use RankSVM",
     )
 
@@ -148,7 +148,7 @@ def _categories(X: Any, k: int) -> Floats:
     if values.size > MOST_BINS:
         raise ValueError(
             f"X[:, {k}] has {values.size} categories, but at most {MOST_BINS} are supported. Merge "
-            "rare ones, or use the feature as numeric."
+            "rare categories, or do not list the feature as categorical."
         )
     return values if values.size else np.zeros(1)
 

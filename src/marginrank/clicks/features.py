@@ -27,7 +27,9 @@ class FeatureIndex:
 
     def __init__(self, data: RankingData) -> None:
         if data.comments is None or not any(data.comments):
-            raise ValueError("the data has no comments, which hold the ids of documents.")
+            raise ValueError(
+                "the data has no comments; the comment of each document must be its id."
+            )
         self.data = data
         names = [str(query) for query in data.query_ids.tolist()]
         queries = (names[number] for number in data.qid.tolist())

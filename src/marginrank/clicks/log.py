@@ -120,10 +120,14 @@ class ClickLog:
             what = f"row {missing[0]} of the log: {index.without_features(*ids[missing[0]])}"
             if not skip_bad:
                 raise ValueError(f"{what}. Add features, or pass skip_bad=True.")
-            warn_caller(f"skipped {len(missing)} documents without features; first {what}.")
+            warn_caller(
+                f"skipped {len(missing)} documents without features; the first is in {what}."
+            )
         kept = [at for at, row in enumerate(found) if row is not None]
         if not kept:
-            raise ValueError("no document of the log has features; check the ids of both.")
+            raise ValueError(
+                "no document of the log has features; use the same query and document ids in both."
+            )
         return RankingData(
             features.X[[row for row in found if row is not None]],
             self.click[kept],
@@ -154,8 +158,8 @@ class ClickLog:
         if same.any():
             at = order[int(np.argmax(same)) + 1]
             raise ValueError(
-                f"position[{at}] is {self.position[at]}, as for another document of its session; "
-                "a position shows one document."
+                f"position[{at}] is {self.position[at]}, but another document of the session is "
+                "there already; give each document of a session its own position."
             )
 
 

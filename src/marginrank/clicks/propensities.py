@@ -137,9 +137,9 @@ def _check_shown(method: str, A: Floats, B: Floats) -> None:
                 f"at position {first + 1} and" if other is not None else "at another position and"
             )
             raise ValueError(
-                f"no document with clicks was shown {also} at position {k + 1} "
-                f"({int(B[first, k])} were shown at both); use fewer n_positions, or a log in "
-                "which documents change their positions."
+                f"no document with clicks was shown both {also} at position {k + 1} "
+                f"({int(B[first, k])} documents without clicks were); use fewer n_positions, or a "
+                "log in which documents change their positions."
             )
 
 

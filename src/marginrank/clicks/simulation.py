@@ -91,7 +91,7 @@ def make_clicks(
         check_number(name, number, allow_equal=True)
     labels = check_labels(y, np.size(y))
     if labels.min() < 0:
-        raise ValueError(f"y has a label of {labels.min():g}; judgments are zero or more.")
+        raise ValueError(f"y has the label {labels.min():g}; labels must be zero or more.")
     rng = np.random.default_rng(random_state)
     base = None if scores is None else check_vector(scores, "scores", labels.size, "one per row")
     documents, ids = group_rows(labels.size, qid, None)

@@ -87,7 +87,9 @@ def chunk_of_frame(
     frame = frame.copy(deep=False) if beside else frame
     for name, series in beside:
         if len(series) != len(frame):
-            raise ValueError(f"X has {len(frame)} rows but {name[1]} has {len(series)}.")
+            raise ValueError(
+                f"X has {len(frame)} rows but {name[1]} has {len(series)}; make the lengths agree."
+            )
         frame[name] = getattr(series, "array", series)  # by position, not by index
     chunk: Chunk = from_frame(
         _checked_chunk,
@@ -131,7 +133,9 @@ def chunk_of_blocks(number: int, X: Any, blocks: dict[str, Any]) -> Chunk:
     X = X.tocsr() if sp.issparse(X) else np.asarray(X)
     for role, column in columns.items():
         if column.shape[:1] != X.shape[:1]:
-            raise ValueError(f"X has {X.shape[0]} rows but {role} has {column.shape[0]}.")
+            raise ValueError(
+                f"X has {X.shape[0]} rows but {role} has {column.shape[0]}; make the lengths agree."
+            )
     y = columns.pop("y", np.zeros(X.shape[0]))
     return Chunk(X, y, columns.pop("qid", None), **columns)
 

@@ -192,7 +192,9 @@ def _require_running(client: Client) -> None:
 
 def _why_cancelled(client: Client) -> str:
     if client.status == "running":
-        return "The results of the fit were cancelled, perhaps by a restart of the cluster."
+        return (
+            "The results of the fit were cancelled, perhaps by a restart of the cluster; fit again."
+        )
     return f"the Dask client is {client.status}: it or its scheduler was closed; create a new one."
 
 

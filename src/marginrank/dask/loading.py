@@ -91,7 +91,9 @@ def _open(client: Client, X: Any, columns: dict[str, Any]) -> tuple[list[Future]
         instead = "RankSVM, or dask.array.from_array"
         raise TypeError(WRONG_X.format(type(X).__name__, instead))
     for role in given:
-        raise ValueError(f"{role} cannot be combined with stores, which have their own; drop it.")
+        raise ValueError(
+            f"{role} cannot be passed with stores, because they already contain it; drop {role}."
+        )
     return _open_stores(client, paths)
 
 

@@ -83,7 +83,9 @@ class DaskRanker(BatchRanker):
                 self._check_width(len(X.columns))
             for name in names or ():
                 if name not in X.columns:
-                    raise ValueError(f"X has no column {name!r}, which is a feature of the fit.")
+                    raise ValueError(
+                        f"X has no column {name!r}, which the fit used as a feature; add it."
+                    )
             return X.map_partitions(score_frame, coef, names, meta=("score", "float64"))
         if is_array(X):
             self._check_width(X.shape[1])

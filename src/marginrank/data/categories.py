@@ -49,8 +49,8 @@ def with_numbers(X: Any, texts: Mapping[int, Sequence[str]]) -> Any:
             values = column.dropna()
             if len(values) and not isinstance(values.iloc[0], str):
                 raise ValueError(
-                    f"Column {X.columns[k]!r} has {values.iloc[0]!r}, but the fit had text, such "
-                    f"as {texts[k][0]!r}; pass text."
+                    f"Column {X.columns[k]!r} has the value {values.iloc[0]!r}, but held text in "
+                    f"the fit, such as {texts[k][0]!r}; convert it to text."
                 )
             number = {text: float(position) for position, text in enumerate(texts[k])}
             column = column.astype(object).map(number)

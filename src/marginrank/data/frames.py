@@ -171,7 +171,9 @@ def from_frame(
     table.first_row = first_row
     used = {role: _find(table, name, role) for role, name in roles.items() if name is not None}
     if "label" not in used:
-        raise ParameterError(given("label", None), ": pass the name of the label column.")
+        raise ParameterError(
+            given("label", None), " is not a column; pass the name of the label column."
+        )
     chosen = _choose_features(table, features, used)
     X = _feature_matrix(table, chosen, allow_nan)
     try:

@@ -59,7 +59,7 @@ def check_pairs(
 
 def _given_once(name: str, value: ArrayLike | None, of_list: Floats | None) -> ArrayLike | None:
     if value is not None and of_list is not None:
-        raise ValueError(f"{name} was given, but pairs already contains it; drop it.")
+        raise ValueError(f"{name} was given, but pairs already contains it; drop {name}.")
     return of_list if value is None else value
 
 
@@ -76,7 +76,7 @@ def _from_array(pairs: Any) -> NDArray[Any]:
             f"pairs has shape {table.shape} instead of (n_pairs, 2), the preferred row first{hint}."
         )
     if table.dtype.kind not in "iufO":
-        raise ValueError(f"pairs has dtype {table.dtype}; pass row numbers, integers.")
+        raise ValueError(f"pairs has dtype {table.dtype}; pass integers, the numbers of rows of X.")
     if table.dtype.kind in "iu":
         return table
     if table.dtype.kind == "f":

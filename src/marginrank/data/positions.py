@@ -92,8 +92,8 @@ def position_codes(
         contexts, of_document = np.unique(context, return_inverse=True)
         if contexts.size * n_positions > MOST_CELLS:
             raise ValueError(
-                f"context has {contexts.size} distinct values, too many to estimate one effect per "
-                "position of each; pass layouts or devices, not sessions."
+                f"context has {contexts.size} distinct values, too many to estimate the effects of "
+                "positions in each; pass layouts or devices, not sessions."
             )
         pooled = of_document.ravel() * n_positions + pooled
     return PositionCodes(pooled.astype(np.uint16), n_positions, contexts)

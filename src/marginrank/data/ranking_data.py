@@ -446,5 +446,5 @@ def check_beside_data(what: str = "a RankingData", **given: Any) -> None:
         if value is not None:
             raise ValueError(
                 f"{name} cannot be combined with {what}, which already holds it; drop {name}, or "
-                "pass X as a matrix, and y and qid as further arguments."
+                "pass X as a matrix, with y and qid as separate arguments."
             )

@@ -148,7 +148,7 @@ def retrieved_features(
     documents = judged_documents(own, judgments, unjudged=unjudged, depth=depth)
     kept = np.any(documents.scores > -np.inf, axis=0)
     if not kept.any():
-        raise ValueError("no run has a document of any query; check the runs.")
+        raise ValueError("all runs are empty: none has a document of any query; check the runs.")
     query, scores = documents.query[kept], documents.scores[:, kept]
     columns = [column for own in scores for column in _signal_columns(own, query, depth)]
     names = [f"{name}{ending}" for name in runs for ending in ("", "_rank", "_missing")]
@@ -312,24 +312,24 @@ def _find_column(names: Sequence[Any], known: Sequence[str], name: str) -> int:
         if candidate in names:
             return names.index(candidate)
     raise ValueError(
-        f"{name} has no column {' or '.join(map(repr, known))}; rename one of "
-        f"{', '.join(map(str, names))}."
+        f"{name} has no column {' or '.join(map(repr, known))}; rename one of its columns "
+        f"({', '.join(map(str, names))})."
     )
 
 
 def _check_common_queries(runs: Sequence[ByDocument], qrels: ByDocument) -> None:
     if not qrels:
-        raise ValueError("qrels has no judgments.")
+        raise ValueError("qrels has no judgments; pass at least one.")
     for number, run in enumerate(runs):
         common = run.keys() & qrels.keys()
         if not common:
             raise ValueError(
-                f"no query of run {number + 1} is in the qrels; their ids look like "
-                f"{next(iter(run), '')!r} and {next(iter(qrels))!r}."
+                f"no query of run {number + 1} is in the qrels: a query id of the run is "
+                f"{next(iter(run), '')!r}, of the qrels {next(iter(qrels))!r}; use the same ids."
             )
     missing = [query for query in qrels if not any(query in run for run in runs)]
     if missing:
         warn_caller(
             f"{len(missing)} of {len(qrels)} judged queries are in no run, such as {missing[0]!r}; "
-            "they count with nothing retrieved."
+            "they are evaluated as if no document was retrieved."
         )

@@ -326,7 +326,9 @@ def _check_sizes(
     sizes = docs_per_query if isinstance(docs_per_query, (tuple, list)) else [docs_per_query] * 2
     are_integers = all(isinstance(n, Integral) and not isinstance(n, bool) for n in sizes)
     if len(sizes) != 2 or not are_integers or not 1 <= sizes[0] <= sizes[1]:
-        allowed = "an integer of at least 1, or two of them (low, high) with low <= high"
+        allowed = (
+            "an integer of at least 1, or a pair (low, high) of such integers with low <= high"
+        )
         raise ParameterError(given("docs_per_query", docs_per_query), f" must be {allowed}.")
 
 

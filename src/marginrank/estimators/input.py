@@ -39,9 +39,8 @@ HINTS = {
         "objective": 'pass pair_cost="ndcg" to weight pairs by NDCG, or fit the estimator without '
         "CV in its name with objective= and best_params_",
         "kernel": "use KernelRankSVM",
-        "device": "its fit needs the native kernels, which compute curves and single steps on the "
-        "CPU; RankSVM, SparseRankSVM, KernelRankSVM, RankSVMCV and SparseRankSVMCV have a "
-        "device",
+        "device": "it always computes on the CPU; RankSVM, SparseRankSVM, KernelRankSVM, RankSVMCV "
+        "and SparseRankSVMCV have device=",
         "metric": "pass scoring= to an estimator that has it, such as RankSVMCV",
     },
 }

@@ -45,9 +45,9 @@ class Verification:
             )
         if not self.largest_difference <= self.allowed_difference:
             return (
-                "scores of the export differ from the model's by up to "
-                f"{self.largest_difference:.2g}, but the accuracy of this target is "
-                f"{self.allowed_difference:.2g}. Scale the features, or export to another target."
+                "scores of the export differ from the scores of the model by up to "
+                f"{self.largest_difference:.2g}, but at most {self.allowed_difference:.2g} is "
+                "allowed for this target. Scale the features, or export to another target."
             )
         return None
 

@@ -52,7 +52,8 @@ def rank_metric_of(name: str) -> tuple[Metric, int | None]:
     k = options.get("k")
     if function not in SUMS or (function is precision and k is None):
         raise ParameterError(
-            given("metric", name), " must be ndcg, dcg or recall, with a cut-off or not, or p@k."
+            given("metric", name),
+            " must be ndcg, dcg or recall (also with a cut-off, such as ndcg@10), or p@k.",
         )
     return function, k
 

@@ -33,8 +33,8 @@ from marginrank.models.parameters import recorded_parameters
 from marginrank.solvers.stochastic.sgd import StepProblem
 
 NO_VALUE = (
-    "{} is not defined on the validation data; check its labels. The training "
-    "objective decided when to stop."
+    "{} is not defined on the validation data; check their labels. The fit stopped by the training "
+    "objective instead."
 )
 
 # Parameters to increase if a fit did not reach tol.
@@ -192,9 +192,10 @@ def _hold_out(
     if not parameters.early_stopping:
         return None, None
     if stream or pairs is not None:
-        source = "from a stream" if stream else "if pairs replace the labels"
+        reason = "the data are a stream" if stream else "pairs replace the labels"
         raise ValueError(
-            f"early_stopping=True cannot hold out queries {source}; pass validation data."
+            f"early_stopping=True cannot set training queries aside, because {reason}; pass "
+            "validation data."
         )
     (data,) = chunks()
     able = np.flatnonzero(data.queries.n_pairs > 0)

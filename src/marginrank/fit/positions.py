@@ -59,7 +59,7 @@ class PositionTerm:
         if data.position is None:
             return cls(None, data.n_features)
         if data.context is not None:
-            raise ValueError("SGDRankSVM does not support context; drop it.")
+            raise ValueError("SGDRankSVM does not support context; drop context.")
         return cls(position_codes(data.position, None, POOLED), data.n_features)
 
     def beside(self, matrix: Matrix) -> Matrix:
@@ -157,4 +157,4 @@ def effects_on_clicks(data: RankingData, report: FitReport | None, rows: Integer
 def check_no_positions(data: RankingData, fit: str) -> None:
     """Raise ValueError if the data have display positions, which the named fit does not support."""
     if data.position is not None:
-        raise ValueError(f"{fit} does not support position; drop it.")
+        raise ValueError(f"{fit} does not support position; drop position.")

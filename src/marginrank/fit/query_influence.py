@@ -223,8 +223,8 @@ def _parameters_of(model: LinearModel) -> Parameters:
     names = [field.name for field in fields(Parameters)]
     if model.estimator not in ("RankSVM", "DaskRankSVM") or not known:
         raise ValueError(
-            f"the influence of queries is for RankSVM, but this model is a {model.estimator}"
-            f"{'' if known else ' of another program, without parameters'}."
+            f"the influence of queries requires a RankSVM, but this model is a {model.estimator}"
+            f"{'' if known else ' of another program, without its parameters'}; fit a RankSVM."
         )
     return Parameters(**{name: known[name] for name in names if name in known})
 
@@ -234,14 +234,14 @@ def _check_supported(parameters: Parameters) -> None:
     if ndcg_cutoff(parameters.objective) is not None:
         raise ParameterError(
             given("objective", parameters.objective),
-            " is not supported, because the pair weights depend on the ranking. Use "
-            "cross-validation, or a bootstrap over queries.",
+            " has no influence of queries or standard errors, because its pair weights depend on "
+            "the ranking. Use cross-validation, or a bootstrap over queries.",
         )
     if not get_loss(parameters.loss).smooth:
         raise ParameterError(
             given("loss", parameters.loss),
-            " is not supported, because it has no second derivative. Use another loss, "
-            "cross-validation, or a bootstrap over queries.",
+            " has no influence of queries or standard errors, because it has no second derivative. "
+            "Use another loss, cross-validation, or a bootstrap over queries.",
         )
 
 

@@ -56,8 +56,8 @@ def check_duplicates(data: RankingData, summary: FeatureSummary) -> list[Finding
                 f"{names[equal[k].feature]} equals {names[equal[k].other]} in all "
                 f"{data.n_documents:,} documents."
             ),
-            "Features that equal an earlier one",
-            "Drop one of the two columns: a model divides the weight among them.",
+            "Features that are copies of an earlier feature",
+            "Drop one of the two columns: a model divides one weight between them.",
         ),
         *findings_by_feature(
             "correlated-feature",
@@ -67,7 +67,7 @@ def check_duplicates(data: RankingData, summary: FeatureSummary) -> list[Finding
                 f"{names[correlated[k].feature]} and {names[correlated[k].other]} have the "
                 f"correlation {correlated[k].correlation:.6f}."
             ),
-            f"Features with a correlation of at least ±{CORRELATED} with an earlier one",
+            f"Features with a correlation of at least ±{CORRELATED} with an earlier feature",
             "Drop one of the two columns, unless their small difference matters; their weights "
             "cannot be interpreted one by one.",
         ),

@@ -60,8 +60,8 @@ def _check_labels(data: RankingData, place: str) -> list[Finding]:
                 place,
                 f"{100 * share:.2f} % of the labels are {labels[most]:g}; only "
                 f"{data.n_documents - counts[most]:,} documents have another label.",
-                "Check whether labels are missing that count as the commonest one; read metrics "
-                "with their intervals, because few documents decide them.",
+                f"Check whether {labels[most]:g} also stands for missing labels; read metrics with "
+                "their intervals, because few documents decide them.",
             )
         )
     return found + _check_pairs(data, place)
@@ -114,7 +114,7 @@ def _check_ids(data: RankingData, place: str) -> list[Finding]:
                 f"The number of documents of each query is a multiple of its id, for example "
                 f"{sizes[q]:,} documents for the id {data.query_ids[q]}, so the ids seem to be "
                 "group sizes.",
-                "Pass group sizes as group= (--group), or give each query an id of its own.",
+                "Pass group sizes as group= (--group), or give each query its own id.",
             )
         )
     return found

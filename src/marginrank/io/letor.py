@@ -33,6 +33,8 @@ from marginrank.io.text_sources import (
 MOST_FEATURES = 2**31 - 1
 MOST_DIGITS = 18  # most digits of a group size: numbers with more may not fit in int64
 LAYOUTS = ("auto", "dense", "csr")
+WEIGHTS_IN = "store or table"  # formats that can hold weights
+NOT_IN_TEXT = {"sample_weight": WEIGHTS_IN, "query_weight": WEIGHTS_IN, "position": "store"}
 BLOCK = 1 << 18  # entries checked at a time, which fit in the cache
 DIGITS = (6, 7, 8, 9)  # float32 keeps all decimals of 6 digits; 9 digits identify each float32
 
@@ -367,16 +369,13 @@ def dump_letor(data: RankingData, path: Path, *, zero_based: bool = False) -> No
     0 qid:a 1:2
     """
     path = os.fspath(path)
-    if data.sample_weight is not None or data.query_weight is not None:
-        raise ValueError(f"{path}: text cannot hold weights; convert to a store or a table.")
-    if data.position is not None:
-        raise ValueError(
-            f"{path}: text cannot hold the positions of shown documents; convert to a store."
-        )
+    for name, kind in NOT_IN_TEXT.items():
+        if getattr(data, name) is not None:
+            raise ValueError(f"{path}: LETOR text cannot hold the column {name}; write a {kind}.")
     if data.y.dtype != np.float64:
         raise ValueError(
-            f"{path}: text cannot hold labels as large as {np.max(data.y)} exactly; "
-            "use their ranks, or convert to a store or a table."
+            f"{path}: LETOR text cannot hold labels as large as {np.max(data.y)} exactly; "
+            "replace labels by their ranks, or write a store or a table."
         )
     with atomic_write(path) as file, compressed(path, file) as out:
         for text in _formatted(data, 0 if zero_based else 1):
@@ -388,7 +387,7 @@ def _formatted(data: RankingData, first_index: int) -> Iterator[bytes]:
     ids = [b" qid:" + str(i).encode("utf-8", "surrogateescape") for i in data.query_ids.tolist()]
     for name, text in zip(data.query_ids.tolist(), ids, strict=True):
         if len(text) == 5 or any(c in b" \t\n\r#" for c in text[1:]):
-            raise ValueError(f"Query id {name!r} cannot be written as text; rename it.")
+            raise ValueError(f"Query id {name!r} is empty or has white space or #; rename it.")
     qid = data.qid
     step = 4096
     for first in range(0, data.n_documents, step):

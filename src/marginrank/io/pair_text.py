@@ -115,7 +115,7 @@ def _fault(line: bytes, width: int) -> str:
                 "without a header"
             )
     if len(fields) != width:
-        return f"{len(fields)} columns, but the first line has {width}; weight all lines or none"
+        return f"{len(fields)} columns, but the first line has {width}; write as many in all lines"
     what, field = next(
         named
         for named in zip(("weight", "margin"), fields[2:], strict=False)

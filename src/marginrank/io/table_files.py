@@ -123,11 +123,12 @@ def write_frame(
     check_label_width(data.y, path)
     if data.cost is not None:
         raise ValueError(
-            f"{path}: a table cannot hold costs of documents; write a store or LETOR text."
+            f"{path}: a table cannot hold costs of documents (cost); write a store or LETOR text."
         )
     if data.position is not None:
         raise ValueError(
-            f"{path}: a table cannot hold the positions of shown documents; write a store."
+            f"{path}: a table cannot hold the positions at which documents were shown (position); "
+            "write a store."
         )
     require_memory(
         COLUMN_BYTES * data.n_features,
@@ -139,7 +140,9 @@ def write_frame(
     columns = [name for name in (label, qid, comments, *_weights(data), *names) if name is not None]
     for name, count in Counter(columns).items():
         if count > 1:
-            raise ValueError(f"Two columns would be called {name!r}; rename one of them.")
+            raise ValueError(
+                f"Two columns of the table would be called {name!r}; rename one of them."
+            )
     tables = _tables(data, names, label=label, qid=qid, comments=comments)
     first = next(tables)  # raise errors before the file is created
     with atomic_write(path) as file, _writer(ending, file, first.schema, names) as writer:
@@ -173,7 +176,9 @@ def _tables(
     try:
         ids = arrow.array(data.query_ids)
     except arrow.ArrowException as error:
-        raise ValueError(f"Query ids are not all of one type: {error}") from error
+        raise ValueError(
+            f"Query ids have several types; convert them to one type ({error})."
+        ) from error
     number_of_query = data.qid
     weights = _weights(data)
     step = max(ROW_GROUP // data.n_features, 1)

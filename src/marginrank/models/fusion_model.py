@@ -188,8 +188,9 @@ def signal_scores(
         for column in (name, f"{name}_rank", f"{name}_missing"):
             if column not in names:
                 raise ValueError(
-                    f"the data has no feature {column!r}; make the data with RankingData.from_runs "
-                    f"and one run for each of {', '.join(map(repr, signals))}."
+                    f"the data has no feature {column!r}; create the data with "
+                    "RankingData.from_runs and one run for each of "
+                    f"{', '.join(map(repr, signals))}."
                 )
     X = np.asarray(data.queries.grouped(np.asarray(data.X)), dtype=np.float64)
     columns = []
@@ -220,7 +221,9 @@ def query_feature_values(
             )
         for name in names:
             if name not in own or not np.isfinite(own[name]):
-                raise ValueError(f"query_features[{query!r}] has no finite {name!r}.")
+                raise ValueError(
+                    f"query_features[{query!r}] has no finite number for {name!r}; pass one."
+                )
         rows.append([float(own[name]) for name in names])
     return np.array(rows, dtype=np.float64).reshape(len(queries), len(names))
 

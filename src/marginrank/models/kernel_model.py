@@ -212,7 +212,7 @@ def _parse(fields: Fields, arrays: dict[str, NDArray[Any]]) -> KernelModel:
             raise fields.damaged(f"{name!r} is not a vector of {kind}")
     coef, rows = arrays["dual_coef"], arrays["landmark_rows"]
     if coef.size == 0 or coef.size != rows.size or not np.isfinite(coef).all() or rows.min() < 0:
-        raise fields.damaged("'dual_coef' and 'landmark_rows' are not one valid entry per landmark")
+        raise fields.damaged("'dual_coef' or 'landmark_rows' lacks a valid entry per landmark")
     parameters = fields.parameters("KernelRankSVM", KERNEL_PARAMETERS)
     try:
         if "kernel" not in parameters:
@@ -223,7 +223,7 @@ def _parse(fields: Fields, arrays: dict[str, NDArray[Any]]) -> KernelModel:
     scale = arrays.get("scale")
     if scale is not None:
         if scale.shape != (n_features,) or scale.dtype != np.float64:
-            raise fields.damaged(f"'scale' is not {n_features} numbers")
+            raise fields.damaged(f"'scale' is not a vector of {n_features} numbers")
         if not (np.isfinite(scale) & (scale > 0)).all():
             raise fields.damaged("'scale' is not positive and finite")
     landmarks = _read_landmarks(fields, arrays, (coef.size, n_features))
@@ -256,5 +256,7 @@ def _read_landmarks(fields: Fields, arrays: dict[str, NDArray[Any]], shape: tupl
         return None
     values = landmarks.data if sp.issparse(landmarks) else landmarks
     if landmarks.shape != shape or landmarks.dtype != np.float64 or not np.isfinite(values).all():
-        raise fields.damaged(f"the landmarks are not {shape[0]} × {shape[1]} finite numbers")
+        raise fields.damaged(
+            f"the landmarks are not a matrix of {shape[0]} × {shape[1]} finite numbers"
+        )
     return landmarks

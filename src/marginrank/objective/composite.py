@@ -45,7 +45,10 @@ class Composite(Generic[R_co]):
     def __post_init__(self) -> None:
         loss = self.objective.loss
         if any(piece.power == LOGISTIC for piece in loss.pieces):
-            raise ValueError(f"loss={loss.name!r} is not a sum of hinge terms; use another.")
+            raise ValueError(
+                f"loss={loss.name!r} is not a sum of hinge terms, which is required here; use "
+                "another loss."
+            )
 
     def at(
         self, w: Floats, scores: Scores | None = None, accumulated_update: Floats | None = None

@@ -335,8 +335,9 @@ def _check_whole(y: NDArray[Any]) -> None:
         bad = np.flatnonzero(np.floor(y) != y)
         if bad.size:
             raise ValueError(
-                f"y[{bad[0]}] is {y[bad[0]]:g}; pairs of close labels require whole numbers. "
-                "Multiply the labels by a constant, or use pairs of close levels, 'within:1'."
+                f"y[{bad[0]}] is {y[bad[0]]:g}; selecting pairs by the difference of labels "
+                "(label-within) requires whole numbers. Multiply the labels by a constant, or use "
+                "'within:1', which counts distinct labels."
             )
 
 

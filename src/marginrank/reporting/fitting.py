@@ -38,7 +38,7 @@ def fit_of(model: Any) -> dict[str, Any] | None:
         "Consecutive fits": report.n_rounds,
         "C": report.C,
         "Smoothness": report.smoothness,
-        "Error of the loss of a pair": report.loss_error or None,
+        "Approximation error of the loss of each pair": report.loss_error or None,
         "Features that are constant within every query": len(report.without_effect) or None,
         "Note": report.note,
     }

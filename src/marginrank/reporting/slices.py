@@ -39,7 +39,7 @@ def slices_of(rankings: Rankings) -> list[dict[str, Any]]:
     counts = {"Relevant documents": relevant, "Documents": queries.sizes}
     words = _words(rankings.data.query_ids)
     if words is not None:
-        counts = {"Words of the query": words, **counts}
+        counts = {"Number of words in the query": words, **counts}
     groups = [
         {"title": title, "unit": "queries", "rows": list(_rows(numbers, values, rankings.seed))}
         for title, numbers in counts.items()
@@ -47,7 +47,9 @@ def slices_of(rankings: Rankings) -> list[dict[str, Any]]:
     groups = [group for group in groups if len(group["rows"]) > 1]
     gaps = _gaps(rankings)
     if gaps:
-        groups.append({"title": "Label gap of a pair", "unit": "pairs", "rows": gaps})
+        groups.append(
+            {"title": "Difference of the two labels of a pair", "unit": "pairs", "rows": gaps}
+        )
     return groups
 
 

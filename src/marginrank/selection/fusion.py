@@ -70,7 +70,9 @@ class FusionEvaluation(ResultTable):
         """Whether learned fusion is better than RRF (reciprocal rank fusion), in one sentence."""
         gain, half = self.gains[RRF]
         if abs(gain) <= half:
-            return f"{self.n_queries} queries cannot tell learned weights from RRF; keep RRF."
+            return (
+                f"No evidence in {self.n_queries} queries that learned weights beat RRF; keep RRF."
+            )
         word = "better" if gain > 0 else "worse"
         end = "" if gain > 0 else "; keep RRF"
         return (
@@ -113,8 +115,8 @@ def select_fusion(
     folds = _folds(len(judged.labels), parameters.cv, seed)
     if folds is None and len(names) > 1:
         raise ValueError(
-            f"normalizer={names!r} has several names, and cross validation must choose one; it "
-            "needs cv of at least 2 and as many queries."
+            f"normalizer={names!r} has several names, of which cross-validation must select one; "
+            "pass one name, or cv of at least 2 and at least 2 queries."
         )
     chosen, evaluation = names[0], None
     if folds is not None:

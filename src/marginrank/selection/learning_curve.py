@@ -104,12 +104,12 @@ class LearningCurve(ResultTable):
         change = f"from {before:,} to {after:,} queries, {self.metric} changed by {mean:+.4f}"
         if np.isnan(error):
             unit = "fold" if self.valid_by_query is None else "query"
-            return f"One {unit} is not enough to say whether more queries would help: {change}."
+            return f"With one {unit}, it is unclear whether more queries would help: {change}."
         change += f" ± {error:.4f}"
         if mean > CLEAR * error:
             return f"More queries would likely help: {change}."
         if mean < -CLEAR * error:
-            return f"More queries made it worse; some queries may differ from the others: {change}."
+            return f"More queries made the model worse; check whether all are alike: {change}."
         if mean + CLEAR * error < LITTLE * abs(self.valid_mean[-1]):
             return f"More queries would likely not help: {change}."
         return f"It is unclear whether more queries would help: {change}, which may be chance."

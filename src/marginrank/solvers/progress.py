@@ -104,7 +104,9 @@ def closeness(line: Iteration) -> tuple[float, float]:
 def check_smooth(objective: Objective) -> None:
     """Raise ValueError if the loss of the objective is not differentiable."""
     if not objective.loss.smooth:
-        raise ValueError(f"loss={objective.loss.name!r} is not smooth; use a smooth loss.")
+        raise ValueError(
+            f"loss={objective.loss.name!r} is not smooth; use a smooth loss, such as squared_hinge."
+        )
 
 
 def start(objective: Objective, w: Floats, scores: Scores | None = None) -> Point:

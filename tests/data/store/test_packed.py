@@ -217,7 +217,7 @@ def test_a_row_of_another_size_is_refused(packed_store, open_store):
 def test_a_packed_store_that_does_not_fit_is_refused_with_the_way_out(packed_store, monkeypatch):
     data, folder = packed_store
     monkeypatch.setattr(memory, "available_memory", lambda: 100)
-    with pytest.raises(ValueError, match=r"60 × 4, unpacked, needs .* GB .*memory_limit="):
+    with pytest.raises(ValueError, match=r"unpacking X \(60 × 4\) needs .* GB .*memory_limit="):
         RankingData.open(folder)
     assert open_stored(folder).n_documents == data.n_documents
 

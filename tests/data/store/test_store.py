@@ -697,8 +697,8 @@ TAMPERED = {
     "infinite weights": ("query_weight", put(3, np.inf), "a weight is"),
     "NaN labels": ("y", put(3, np.nan), "a label is not finite"),
     "other labels": ("level", lambda level: level[::-1].copy(), "does not agree with the labels"),
-    "many levels": ("n_levels", put(3, 10**9), "more levels than documents"),
-    "no levels": ("n_levels", put(3, 0), "more levels than documents, or none"),
+    "many levels": ("n_levels", put(3, 10**9), "more distinct labels than documents"),
+    "no levels": ("n_levels", put(3, 0), "more distinct labels than documents, or none"),
     "empty query": ("offsets", put(3, 16), "its queries"),
     "pairs": ("n_adjacent_pairs", lambda pairs: pairs + 1, "does not agree with the labels"),
 }

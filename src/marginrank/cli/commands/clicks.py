@@ -33,7 +33,9 @@ def run(flags: ClicksFlags, phases: Phases) -> None:
     given = flags.reading.given
     for name in COLUMNS_ONLY:
         if name in given and not is_table(paths[0]):
-            raise ValueError(f"{flag(name)} is for tables, but {paths[0]} is JSON; drop it.")
+            raise ValueError(
+                f"{flag(name)} is for tables, but {paths[0]} is JSON; drop {flag(name)}."
+            )
     check_flags(given - {"features"}, [flags.features])
     check_writable(out, folder=True)
     check_files([*paths, flags.features], [out])
@@ -74,8 +76,8 @@ def _write(
             yield from session_blocks(sessions, index, bad, counts)
             if not counts.sizes:
                 raise ValueError(
-                    f"{name}: none of the {counts.total} sessions has both a click and a document "
-                    f"without one, so there is nothing to learn from; skipped {bad.skipped}."
+                    f"{name}: none of the {counts.total} sessions has both a clicked and an "
+                    f"unclicked document, so no pair to learn from; skipped {bad.skipped}."
                 )
 
     start, before = time.perf_counter(), phases.seconds["read"]

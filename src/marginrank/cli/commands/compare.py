@@ -27,14 +27,19 @@ def run(flags: CompareFlags, phases: Phases) -> None:
         return
     data, reading, name = flags.data or [], flags.reading, flags.metric.metric
     if not data:
-        raise ValueError("pass labeled data, or --run-a, --run-b and --qrels.")
+        raise ValueError(
+            "there is nothing to compare; pass labeled data, or --run-a, --run-b and --qrels."
+        )
     metric = _metrics.find_metric(flags.metric)  # checked before any data are read
     check_flags(reading.given, data)
     sides = (flags.model_a, flags.scores_a), (flags.model_b, flags.scores_b)
     inputs = [*data, *sides[0], *sides[1]]
     for side, sources in zip("ab", sides, strict=True):
         if sources.count(None) != 1:
-            raise ValueError(f"pass either --model-{side} or --scores-{side}.")
+            what = "both flags" if None not in sources else "neither flag"
+            raise ValueError(
+                f"ranking {side} needs either --model-{side} or --scores-{side}, got {what}."
+            )
     check_files([*inputs, reading.group])
     a, b = (_Side(*sources) for sources in sides)
     own, others = _read(data, reading, phases, a, b)
@@ -90,10 +95,10 @@ def _print(result: Mapping[str, Any]) -> None:
     rows = [
         (f"a: {result['a']}", f"{result['mean_a']:.4f}"),
         (f"b: {result['b']}", f"{result['mean_b']:.4f}"),
-        ("a - b", f"{difference:.4f}"),
+        ("difference a - b", f"{difference:.4f}"),
         (f"{result['confidence']:.0%} confidence interval", f"{low:.4f} … {high:.4f}"),
-        ("p, paired t-test", f"{p:.2g}"),
-        ("p, randomization test", f"{result['randomization_p']:.2g}"),
+        ("p-value, paired t-test", f"{p:.2g}"),
+        ("p-value, randomization test", f"{result['randomization_p']:.2g}"),
         ("queries", result["n_queries"]),
     ]
     print_table(f"Comparison by {metric}", rows)

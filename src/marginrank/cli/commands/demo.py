@@ -212,12 +212,14 @@ def _print(result: dict[str, Any], stop_reason: str) -> None:
         print_line("To compare with boosted trees as well: pip install lightgbm")
         print_line("")
     print_line(f"The data are synthetic: {result['data']['queries']} training queries and as many")
-    print_line("test queries. Popular queries have higher features and labels. The effects of")
+    print_line(
+        "test queries. Popular queries have higher feature values and labels. The effects of"
+    )
     print_line(f"{', '.join(CURVED)} are not linear; features do not interact.")
     print_line(f"Fingerprint of the data: {result['fingerprint']}")
     print_line("")
     shown = [(one["feature"], one["curve"]) for one in result["curves"]]
-    print_table("Curves of AdditiveRankSVM", shown)
+    print_table("Curves of AdditiveRankSVM, from low to high values of the feature", shown)
     if result["plot"] is not None:
         print_line(f"The curves are plotted in {result['plot']}.")
         print_line("")

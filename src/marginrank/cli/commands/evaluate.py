@@ -55,7 +55,9 @@ def run(flags: EvaluateFlags, phases: Phases) -> None:
     with phases.phase("evaluate"):
         values = measure(chosen, data, scores, skip=names is None)
         if not values:
-            raise ValueError(f"{files[-1]}: all metrics are undefined for its labels; check them.")
+            raise ValueError(
+                f"{files[-1]}: no metric is defined for the labels; check the label of each row."
+            )
         if per_query is not None:
             own = {name: chosen[name] for name in values}
             by_query = measure(own, data, scores, skip=False, per_query=True)
@@ -81,8 +83,8 @@ def _print_without_relevant(data: RankingData) -> None:
     count = int(np.count_nonzero(highest <= 0))
     if count:
         print_line(
-            f"{count:,} of {data.n_queries:,} queries have no label above 0; there NDCG and the "
-            "metrics of relevant documents are 0."
+            f"{count:,} of {data.n_queries:,} queries have no label above 0, so their NDCG and "
+            "other metrics of relevant documents are 0."
         )
 
 
@@ -120,7 +122,7 @@ def _evaluate_run(flags: EvaluateFlags, phases: Phases) -> None:
         for name, values in result.per_query.items()
     ]
     title = f"Mean over {result.queries.size:,} judged queries {INTERVAL}, {gain} gain"
-    print_table(title, rows, ("metric", "value", "bounds, whatever unjudged documents are"))
+    print_table(title, rows, ("metric", "value", "range over all labels of unjudged documents"))
 
 
 def _bounds_of(result: RunEvaluation, name: str) -> str:

@@ -50,7 +50,7 @@ def run(flags: ExplainFlags, phases: Phases) -> None:
             places = [_find_document(query, text) for text in flags.documents]
             if places[0] == places[1]:
                 raise ValueError(
-                    f"--documents {' '.join(flags.documents)} is one document twice; name two."
+                    f"--documents {' '.join(flags.documents)} names one document twice; name two."
                 )
         reasons = model.explain(*(data.X[query.rows[[place]]] for place in places))
     names = [f"rank {place + 1}" for place in places]
@@ -95,7 +95,10 @@ def _most_useful_pair(query: RankedQuery) -> list[int]:
     documents if there is none.
     """
     if query.rows.size < 2:
-        raise ValueError(f"query {query.id} has one document, and an explanation needs two.")
+        raise ValueError(
+            f"query {query.id} has one document, but an explanation compares two; choose another "
+            "query."
+        )
     below = np.maximum.accumulate(query.labels[::-1])[::-1]  # largest label from each rank on
     wrong = np.flatnonzero(below[1:] > query.labels[:-1])
     if wrong.size == 0:

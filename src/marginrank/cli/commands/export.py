@@ -84,7 +84,10 @@ def _names(path: str | None) -> Any:
         names = json.load(content)
     entries = names.values() if isinstance(names, dict) else names
     if not isinstance(names, dict | list) or not all(isinstance(e, str) for e in entries):
-        raise ValueError(f"{path} must contain a list of names, or an object from names to names.")
+        raise ValueError(
+            f"{path} must contain a JSON list of feature names, or an object "
+            "{name in the model: name in the exported file}."
+        )
     return names
 
 
@@ -164,5 +167,5 @@ def _rows(result: dict[str, Any]) -> list[tuple[str, Any]]:
         ("documents", found["documents"]),
         ("largest difference", found["largest_difference"]),
         ("range of scores", found["spread"]),
-        ("order", order),
+        ("order of documents", order),
     ]

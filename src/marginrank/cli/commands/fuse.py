@@ -27,7 +27,8 @@ def run(flags: FuseFlags, phases: Phases) -> None:
     parameters = FusionParameters(**given)
     files = _by_signal(flags.runs)
     if (flags.to is None) != (flags.out is None):
-        raise ValueError("--to and --out belong together; pass both or none.")
+        there, absent = ("--out", "--to") if flags.to is None else ("--to", "--out")
+        raise ValueError(f"{there} needs {absent}; pass both or neither.")
     if flags.to is not None:
         find_fusion_target(flags.to)
     inputs = [*files.values(), flags.qrels, flags.query_features]
@@ -62,7 +63,8 @@ def _by_signal(words: Sequence[str]) -> dict[str, str]:
             name, path = Path(word).name.partition(".")[0], word
         if not name or name in files:
             raise ValueError(
-                f"{word}: {name!r} is empty or names two runs; name runs as in bm25={path}."
+                f"{word}: the name {name!r} is empty or names two runs; name runs as in "
+                f"bm25={path}."
             )
         files[name] = path
     return files
@@ -129,7 +131,8 @@ def _print(result: Mapping[str, Any]) -> None:
     for name, feature in result["query_features"].items():
         changes = [(signal, f"{change:+.4f}") for signal, change in feature["changes"].items()]
         print_table(
-            f"Change of weights from {name} {feature['low']:g} to {feature['high']:g}", changes
+            f"Change of weights if {name} rises from {feature['low']:g} to {feature['high']:g}",
+            changes,
         )
     if result["verdict"] is not None:
         table = [
@@ -142,8 +145,8 @@ def _print(result: Mapping[str, Any]) -> None:
             )
             for name, one in result["methods"].items()
         ]
-        title = f"Cross-validated {result['metric']}, {result['queries']:,} queries"
-        print_table(title, table, header=("method", "mean", "learned minus method"))
+        title = f"Cross-validated {result['metric']} ± 95% interval, {result['queries']:,} queries"
+        print_table(title, table, header=("method", "mean", "learned better by"))
     if result["model"] is not None:
         print_line(f"Model: {result['model']}")
     if result["files"]:

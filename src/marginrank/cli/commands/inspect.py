@@ -30,6 +30,11 @@ MAX_LABELS = 20  # number of distinct labels above which the histogram has bins
 N_BINS = 10
 BAR = 30  # length of the longest bar, in characters
 SHOWN = 10  # most names in a list
+PER_QUERY = {
+    "documents_per_query": "documents per query",
+    "levels_per_query": "distinct labels per query",
+    "pairs_per_query": "pairs per query",
+}
 MANY_FEATURES = 1 << 20  # number of features above which constant ones are not counted
 NEGLIGIBLE = 1e-9  # weights below this share of the largest scaled weight are rounding errors
 
@@ -52,7 +57,7 @@ def run(flags: InspectFlags, phases: Phases) -> None:
         else:
             check_flags(reading.given, files)
             if "top" in reading.given:
-                raise ValueError(f"--top is for models, but {files[0]} is data; drop it.")
+                raise ValueError(f"--top is for models, but {files[0]} is data; drop --top.")
             data = open_any_size(paths, reading, phases, name=name_of(files[0]))
             described = describe_data(data)
     show = print_json if flags.json else _print_model if models else _print_data
@@ -67,10 +72,15 @@ def _open_model(
     if len(paths) == 1:
         for name in KIND_OF_FLAG:
             if name in reading.given:
-                raise ValueError(f"{flag(name)} is for data, but {paths[0]} is a model; drop it.")
+                raise ValueError(
+                    f"{flag(name)} is for data, but {paths[0]} is a model; drop {flag(name)}."
+                )
         return model, None
     if not isinstance(model, LinearModel):
-        raise ValueError(f"{flags.files[0]} has no weights; inspect it without training data.")
+        raise ValueError(
+            f"{flags.files[0]} is not a linear model, so its weights have no standard errors; "
+            "inspect it without training data."
+        )
     check_flags(reading.given, flags.files[1:])
     data = _models.open_data_for(model, paths[1:], reading, phases)
     with phases.phase("standard errors"):
@@ -148,10 +158,9 @@ def _print_data(data: Mapping[str, Any]) -> None:
     matrix = " ".join(f"{v:.3g}" if n == "density" else v for n, v in data["matrix"].items())
     constant = data["constant_in_queries"]
     if constant is not None:
-        counts["constant within queries"] = _listed(constant["first"], constant["features"])
+        counts["features constant in queries"] = _listed(constant["first"], constant["features"])
     print_table("Data", [*counts.items(), ("matrix", matrix), *_stored_rows(data["stored"])])
-    columns = ("documents_per_query", "levels_per_query", "pairs_per_query")
-    rows = [(name.replace("_", " "), *data[name].values()) for name in columns]
+    rows = [(title, *data[name].values()) for name, title in PER_QUERY.items()]
     print_table("Queries", rows, header=("", "min", "median", "mean", "max"))
     most = max(one["documents"] for one in data["labels"])
     rows = [

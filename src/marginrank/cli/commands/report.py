@@ -47,7 +47,7 @@ def run(flags: ReportFlags, phases: Phases) -> None:
 def _read_again(flags: ReportFlags) -> Report:
     given = {"baseline", "train", "qrels", "metric", "gain", "discount", *KIND_OF_FLAG}
     for name in sorted(given & flags.reading.given):
-        raise ValueError(f"--{name.replace('_', '-')} does not apply to --from; drop it.")
+        raise ValueError(f"--{name.replace('_', '-')} has no effect with --from; drop it.")
     if flags.files:
         raise ValueError(f"{flags.files[0]}: --from needs no model and no data; drop them.")
     check_files([flags.record], [flags.out])

@@ -74,7 +74,8 @@ def _source(files: Sequence[str], reading: Reading, chunk_documents: int) -> Chu
         )
     for path in filter(is_pipe, files):
         raise ValueError(
-            f"{name_of(path)} can be read only once, but train-online reads data several times."
+            f"{name_of(path)} can be read only once, but train-online reads data several times; "
+            "pass a file."
         )
     if kinds == {"store"}:
         return ChunkSource(files[0], chunk_documents=chunk_documents)

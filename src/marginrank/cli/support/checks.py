@@ -31,7 +31,9 @@ def check_run_flags(
     Data files, `excluded` flags and missing `needed` flags are wrong.
     """
     if files:
-        raise ValueError(f"{files[0]}: the labels of a run come from --qrels; leave this file out.")
+        raise ValueError(
+            f"{files[0]}: runs are evaluated without data files, on --qrels; drop this file."
+        )
     for name in needed:
         if name not in given:
             raise ValueError(f"runs need {' and '.join(map(flag, needed))}; add {flag(name)}.")
@@ -84,7 +86,7 @@ def check_flags(
 def _raise_wrong_kind(name: str, kind: str, path: str) -> None:
     plural = {"text": "text", "table": "tables"}[kind]
     raise ValueError(
-        f"{flag(name)} is for {plural}, but {path} is {CALLED[kind_of(path)]}; drop it."
+        f"{flag(name)} is for {plural}, but {path} is {CALLED[kind_of(path)]}; drop {flag(name)}."
     )
 
 

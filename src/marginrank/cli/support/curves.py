@@ -81,8 +81,9 @@ def print_curves(model: Mapping[str, Any]) -> None:
     shown = [
         (one["feature"], one["spread"], _range(one), one["curve"]) for one in model["top_curves"]
     ]
-    header = ("feature", "range", "from … to", "value at its knots")
-    print_table("Curves with the largest range of values", shown, header=header)
+    header = ("feature", "effect", "feature from … to", "curve, low to high")
+    title = "Curves with the largest effect (highest minus lowest value)"
+    print_table(title, shown, header=header)
     for one in model["interactions"]:
         _print_map(one)
 
@@ -90,7 +91,7 @@ def print_curves(model: Mapping[str, Any]) -> None:
 def _print_map(one: Mapping[str, Any]) -> None:
     first, second = one["features"]
     ends = [f"{knots[0]:.4g} … {knots[-1]:.4g}" for knots in one["knots"]]
-    rows = [("range", one["spread"])]
+    rows = [("effect", one["spread"])]
     rows += [(f"{first}, upwards", ends[0]), (f"{second}, to the right", ends[1])]
     print_table(f"{first} and {second} together", [*rows, *(("", line) for line in one["map"])])
 

@@ -64,7 +64,7 @@ def kind_of_all(files: Sequence[str]) -> str:
     kinds = {kind_of(path) for path in files}
     if len(files) > 1 and kinds != {"text"}:
         raise ValueError(
-            f"{', '.join(files)}: only text files can be read as one; pass a single table or store."
+            f"{', '.join(files)}: several files must all be text; pass a single table or store."
         )
     if "-" in files:
         check_piped()
@@ -98,8 +98,8 @@ def open_data(
             for number, (own, other) in enumerate(names, 1):
                 if own != other:
                     raise ValueError(
-                        f"{files[0]}: feature {number} is {own!r}, but {other!r} in the model; "
-                        "use data with the features of the model."
+                        f"{files[0]}: feature {number} is called {own!r}, but {other!r} in the "
+                        "model; use data with the features of the model."
                     )
             return data
         if kind == "table":

@@ -80,7 +80,8 @@ def read_scores(path: str, n_documents: int) -> Any:
         scores = [_score(name, number, line) for number, line in enumerate(lines, 1)]
     if len(scores) != n_documents:
         raise ValueError(
-            f"{name} has {len(scores)} scores, but the data have {n_documents} documents."
+            f"{name} has {len(scores)} scores, but the data have {n_documents} documents; write "
+            "one score per document."
         )
     return np.array(scores, dtype=np.float64)
 

@@ -28,7 +28,8 @@ def load(path: str) -> Model:
         model = read_any_model(file)
     if isinstance(model, FusionModel):
         raise ValueError(
-            f"{path} is a fusion model, which scores runs; in Python, call load_model(path).fuse."
+            f"{path} is a fusion model, which combines runs and cannot score data; in Python, call "
+            "load_model(path).fuse(runs)."
         )
     return model
 
@@ -48,11 +49,13 @@ def open_data_for(
     `labels` and `queries` say whether labels and query ids are required.
     """
     if "features" in reading.given and model.feature_names is not None:
-        raise ValueError("--features is given, but the model names its features; drop it.")
+        raise ValueError(
+            "--features is given, but the model knows the names of its features; drop --features."
+        )
     if reading.n_features not in (None, model.n_features):
         raise ValueError(
             f"--n-features {reading.n_features} is given, but the model has {model.n_features} "
-            "features; drop it."
+            "features; drop --n-features."
         )
     request = DataRequest(
         model.n_features,

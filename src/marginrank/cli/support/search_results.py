@@ -230,9 +230,9 @@ def _against_runner_up(described: Mapping[str, Any]) -> str:
         verb = "beats" if difference > 0 else "is behind"
         lead = f"{a} {verb} {b} by {abs(difference):.4f} {metric}"
     else:
-        side = "above" if difference > 0 else "below"
+        side = "higher" if difference > 0 else "lower"
         size = f"{abs(difference):.4f}" if abs(difference) >= 1e-4 else "less than 0.0001"
-        lead = f"The mean {metric} of {a} is {size} {side} {b}"
+        lead = f"The mean {metric} with {a} is {size} {side} than with {b}"
     verdict = "." if is_evident else ", which is no evidence of a difference."
     return (
         f"{lead} (p = {p:.2g}, {comparison['confidence']:.0%} confidence interval {low:.4f} … "

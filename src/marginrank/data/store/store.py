@@ -327,7 +327,7 @@ class _Store:
         if stored.packed is not None:
             require_memory(
                 stored.memory_bytes,
-                f"{self._folder}: X of {n_documents} × {n_features}, unpacked,",
+                f"{self._folder}: unpacking X ({n_documents} × {n_features})",
                 "call fit(path, memory_limit=…) with the path of the store",
             )
         contents = [self._array(*file) for file in self._feature_files(stored.indptr)]
@@ -368,7 +368,9 @@ class _Store:
             raise self._damaged("offsets.npy", "its queries do not cover all documents")
         n_levels = self._array("n_levels", n_queries, [np.int32])
         if n_levels.min() < 1 or (n_levels > sizes).any():
-            raise self._damaged("n_levels.npy", "a query has more levels than documents, or none")
+            raise self._damaged(
+                "n_levels.npy", "a query has more distinct labels than documents, or none"
+            )
         return Queries(
             offsets=offsets,
             rows=self._rows(n_documents),

@@ -54,7 +54,7 @@ def require_native_kernels(asked: dict[str, bool]) -> None:
     for name, is_given in asked.items():
         if is_given:
             raise ParameterError(
-                Mention(name), " has a value that is not supported on a device; use device=None."
+                Mention(name), " has a value that PyTorch devices do not support; use device=None."
             )
 
 

@@ -24,8 +24,8 @@ SVM_DTYPE = "float32"  # type of features in SVM-light
 LIBLINEAR_DTYPE = "float64"  # type of features in LIBLINEAR
 OPTIMIZER = ("-k", "-f", "-b", "-n", "-m", "-h", "-#")
 KERNEL = ("-d", "-g", "-s", "-r", "-u")
-HOW = "tuning of SVM^rank's optimizer"
-LINEAR_ONLY = "only linear models; for kernels see marginrank.KernelRankSVM"
+HOW = "it tunes the optimizer of SVM^rank, which is not used here"
+LINEAR_ONLY = "models must be linear; for kernels, use marginrank.KernelRankSVM in Python"
 
 
 def _learn(given: ParsedArguments) -> None:
@@ -35,7 +35,7 @@ def _learn(given: ParsedArguments) -> None:
     verbose = given.values["-v"] >= 1
     data = load_letor(examples, dtype=SVM_DTYPE)
     if data.cost is not None:
-        warn_of("cost: is ignored, as in SVM^rank; marginrank train uses it.")
+        warn_of(f"{examples}: cost: is ignored, as in SVM^rank; use marginrank train to apply it.")
         data.cost = None
     if verbose:
         write_out(
@@ -134,7 +134,9 @@ def _train(given: ParsedArguments) -> None:
     check_files([training_set], [model_file])
     data = load_letor(training_set, dtype=LIBLINEAR_DTYPE)
     if data.cost is not None:
-        raise ValueError(f"{training_set} has cost:, which LIBLINEAR does not support; remove it.")
+        raise ValueError(
+            f"{training_set}: lines have cost:, which LIBLINEAR does not support; remove it."
+        )
     fit = fit_like_liblinear(data, c=given.values["-c"], epsilon=given.values["-e"])
     write_model(_only_weights(fit, not given.values["-q"]), model_file, "liblinear")
 
@@ -159,12 +161,12 @@ TRAIN = Program(
         "-s": Flag("solver; must be 8 (ranking)", arguments.only([8], RANKING_ONLY), 8),
         "-c": Flag("weight of the loss against the regularization", arguments.positive, 1.0),
         "-e": Flag(
-            "tolerance; the gradient shrinks to this share of its first norm",
+            "tolerance; stop when the gradient norm has shrunk to this share of its first value",
             arguments.positive,
             0.001,
         ),
         "-B": Flag(
-            "constant feature; must be negative (none)",
+            "value of an additional constant feature; must be negative (no such feature)",
             lambda text: _no_bias(arguments.number(text)),
             -1.0,
         ),
@@ -184,7 +186,7 @@ PREDICT = Program(
     "predict [flags] test_file model_file output_file",
     {
         "-b": Flag(
-            "probabilities; must be 0 (none)",
+            "print probabilities; must be 0 (no)",
             arguments.only([0], "a ranking model has no probabilities"),
             0,
         ),
@@ -197,7 +199,7 @@ PREDICT = Program(
 
 def _no_bias(value: float) -> float:
     if value >= 0:
-        raise ValueError("is not supported: a constant feature changes no ranking; drop it")
+        raise ValueError("is not supported: a constant feature cannot change a ranking; drop -B")
     return value
 
 
