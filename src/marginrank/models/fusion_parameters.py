@@ -19,7 +19,7 @@ from marginrank._utils.parameters import (
     number,
 )
 
-FUSION = "Learning of the weights"
+FUSION = "How the weights are learned"
 
 
 def check_normalizers(value: Any) -> list[str]:
@@ -47,8 +47,8 @@ class FusionDeclaration:
     normalizer: Any = Parameter(  # noqa: RUF009 (a field)
         accepted_by(check_normalizers),
         "How scores of a run are normalized within a query: minmax, minmax_floor (OpenSearch's "
-        "variant), zscore, l2, dbsf (Qdrant's), rrf (1 / (60 + rank)) or none. Of several, "
-        "separated by commas, cross-validation selects one.",
+        "variant), zscore, l2, dbsf (Qdrant's), rrf (1 / (60 + rank)) or none. Pass several, "
+        "separated by commas, to select one by cross-validation.",
         FUSION,
     ).field("minmax")
     metric: str = Parameter(
@@ -57,7 +57,7 @@ class FusionDeclaration:
         FUSION,
         metavar="METRIC",
     ).field("ndcg@10")
-    positive: bool = Parameter(FLAG, "Restrict weights to zero or more.", FUSION).field(True)
+    positive: bool = Parameter(FLAG, "Require all weights to be zero or more.", FUSION).field(True)
     rrf_constant: float = Parameter(
         number(allow_equal=True),
         "Constant c in 1 / (c + rank), for --normalizer rrf.",
@@ -69,11 +69,12 @@ class FusionDeclaration:
     n_bootstraps: int = Parameter(
         integer(at_least=0),
         "Average the weights over this number of bootstrap samples of the queries (bagging, "
-        "against overfitting); 0 fits the queries once.",
+        "against overfitting); 0: fit once, to all queries.",
         FUSION,
     ).field(100)
     cv: int = Parameter(
         accepted_by(_check_fold_count, int),
-        "Number of folds of the cross-validation that compares with RRF; 0 skips it.",
+        "Number of folds of the cross-validation that compares learned weights with RRF; 0: do not "
+        "compare.",
         FUSION,
     ).field(5)

@@ -33,7 +33,7 @@ class OnlineDeclaration:
     scale: Any = SCALE.field(None)  # noqa: RUF009 (a field)
     method: str = Parameter(
         choice(METHODS),
-        "Pairs of a gradient step: query (all pairs of a query) or pair (random pairs).",
+        "Pairs that a gradient step uses: query (all pairs of one query) or pair (random pairs).",
         OPTIMIZATION,
     ).field("query")
     learning_rate: str = Parameter(
@@ -63,7 +63,10 @@ class OnlineDeclaration:
     ).field(False)
     # No flags: the command takes validation data as --valid, and the metric as --metrics.
     validation_fraction: float = Parameter(
-        share(allow_ends=False), "Share of the queries held out.", OPTIMIZATION, has_flag=False
+        share(allow_ends=False),
+        "Share of the training queries to hold out as validation data.",
+        OPTIMIZATION,
+        has_flag=False,
     ).field(0.1)
     n_iter_no_change: int = Parameter(
         integer(at_least=1),
@@ -71,6 +74,6 @@ class OnlineDeclaration:
         OPTIMIZATION,
     ).field(5)
     scoring: str = Parameter(
-        TEXT, "Metric on validation data.", OPTIMIZATION, has_flag=False
+        TEXT, "Metric to evaluate on the validation data.", OPTIMIZATION, has_flag=False
     ).field("ndcg@10")
     n_jobs: int | None = N_JOBS.field(None)

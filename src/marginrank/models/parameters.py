@@ -268,7 +268,7 @@ TOL = Parameter(
 )
 MAX_ITER = Parameter(integer(at_least=1), "Maximum number of solver iterations.", OPTIMIZATION)
 RANDOM_STATE = Parameter(
-    integer(at_least=0, at_most=LARGEST_SEED), "Seed of random numbers.", OPTIMIZATION
+    integer(at_least=0, at_most=LARGEST_SEED), "Seed of the random number generator.", OPTIMIZATION
 )
 # The flag --n-jobs is declared in cli/flags/shared.py, because commands that do not train have it.
 N_JOBS = Parameter(
@@ -330,7 +330,7 @@ class AdditiveDeclaration(LinearDeclaration):
     normalization: str = NORMALIZATION.field("query")
     max_bins: int = Parameter(
         integer(at_least=1, at_most=254),
-        "Maximum number of pieces of a curve, which is linear between quantiles of the feature.",
+        "Maximum number of linear pieces of a curve; the pieces meet at quantiles of the feature.",
         MODEL,
     ).field(16)
     smoothness: float | None = Parameter(
@@ -348,7 +348,7 @@ class AdditiveDeclaration(LinearDeclaration):
     ).field(None)
     interactions: int = Parameter(
         integer(at_least=0),
-        "Number of pairs of features to fit a joint function to; the most promising are chosen.",
+        "Number of pairs of features that get a joint function; the most promising are chosen.",
         MODEL,
     ).field(0)
     group_l1: float = Parameter(
@@ -391,7 +391,7 @@ class SparseDeclaration:
         "scikit-learn's ElasticNet.",
         MODEL,
     ).field(1.0)
-    positive: bool = Parameter(FLAG, "Restrict weights to zero or more.", MODEL).field(False)
+    positive: bool = Parameter(FLAG, "Require all weights to be zero or more.", MODEL).field(False)
     objective: str = OBJECTIVE.field("pairs")
     loss: str = LOSS.field("squared_hinge")
     solver: str = Parameter(
@@ -402,8 +402,8 @@ class SparseDeclaration:
     ).field("proximal_newton")
     variant: str = Parameter(
         choice(VARIANTS),
-        "Frank-Wolfe steps of --solver fenchel: plain, short (no line search), away or pairwise "
-        "(both converge linearly).",
+        "Kind of Frank-Wolfe step, for --solver fenchel: plain, short (no line search), away or "
+        "pairwise (both converge linearly).",
         OPTIMIZATION,
     ).field("plain")
     tol: float = TOL.field(1e-6)

@@ -32,11 +32,14 @@ from marginrank.models.parameters import RANDOM_STATE
 
 RUN_FILE = "TREC run (query Q0 document rank score tag) or JSON {query: {document: score}}"
 QRELS_FILE = "TREC qrels (query 0 document label) or JSON {query: {document: label}}"
-QRELS = text(f"Relevance judgments for runs: {QRELS_FILE}.", EVALUATION, unset="needed for runs")
+QRELS = text(
+    f"Relevance judgments for runs: {QRELS_FILE}.", EVALUATION, unset="none; required for runs"
+)
 OF_RUNS = ("gain", "exponential; linear for runs")
 UNJUDGED = Parameter(
     choice(("irrelevant", "skip")),
-    "Documents of a run without judgment: irrelevant (label 0) or skip (remove them).",
+    "What to do with documents of a run that have no judgment: irrelevant (give them label 0) or "
+    "skip (remove them).",
     EVALUATION,
 ).field("irrelevant")
 
@@ -120,7 +123,7 @@ evaluate --run bm25.run --qrels qrels.txt"""
 class CompareFlags(CommandFlags):
     """Test whether ranking b is better than ranking a, with paired tests over the queries.
 
-    Each ranking is a run, or the ranking of DATA by a model or a file of scores.
+    Each ranking comes from a model or a file of scores (both for DATA), or is a run.
     """
 
     example = """\
@@ -143,23 +146,23 @@ compare --run-a bm25.run --run-b hybrid.run --qrels qrels.txt"""
     reading: Reading
     metric: OneMetric
     model_a: str | None = text(
-        "Model for ranking a (or use --scores-a, --run-a).", EVALUATION, unset="none"
+        "Model that computes ranking a (or pass --scores-a or --run-a).", EVALUATION, unset="none"
     )
     scores_a: str | None = text(
-        "Scores for ranking a, one per document of DATA.",
+        "File with the scores of ranking a, one per document of DATA.",
         EVALUATION,
         unset="none",
     )
     model_b: str | None = text(
-        "Model for ranking b (or use --scores-b, --run-b).", EVALUATION, unset="none"
+        "Model that computes ranking b (or pass --scores-b or --run-b).", EVALUATION, unset="none"
     )
     scores_b: str | None = text(
-        "Scores for ranking b, one per document of DATA.",
+        "File with the scores of ranking b, one per document of DATA.",
         EVALUATION,
         unset="none",
     )
-    run_a: str | None = text(f"Run that is ranking a: {RUN_FILE}.", EVALUATION, unset="none")
-    run_b: str | None = text("Run that is ranking b, like --run-a.", EVALUATION, unset="none")
+    run_a: str | None = text(f"Run to use as ranking a: {RUN_FILE}.", EVALUATION, unset="none")
+    run_b: str | None = text("Run to use as ranking b, like --run-a.", EVALUATION, unset="none")
     qrels: str | None = QRELS
     unjudged: str = UNJUDGED
     json: bool = json_flag()
@@ -198,8 +201,8 @@ report --from report.json --out report.html"""
         unset="no comparison",
     )
     train: str | None = text(
-        "Training data: adds a learning curve, and checks DATA for overlap with them and for "
-        "drift.",
+        "Training data of MODEL: add a learning curve, and check whether DATA overlap with them or "
+        "are distributed differently.",
         EVALUATION,
         unset="neither",
     )
@@ -213,8 +216,8 @@ report --from report.json --out report.html"""
         str | None,
         typer.Option(
             "--from",
-            help="Write the page of the report with this .json file again, without MODEL and DATA. "
-            "[default: a new report]",
+            help="Read the numbers of an earlier report from this .json file and write only its "
+            "HTML page; MODEL and DATA are not needed. [default: a new report]",
             rich_help_panel=OUTPUT,
             show_default=False,
             metavar="FILE",
@@ -259,12 +262,15 @@ fuse title=t.run body=b.run --qrels q.txt --normalizer minmax,rrf"""
     random_state: int = RANDOM_STATE._replace(panel=FUSION).field(0)
     model: str | None = text("File to write the fusion model to.", OUTPUT, unset="not written")
     to: str | None = text(
-        f"Write the settings of this search engine to the file --out: {', '.join(FUSION_TARGETS)}.",
+        "Also write settings with which this search engine combines results by the learned "
+        f"weights: {', '.join(FUSION_TARGETS)}.",
         OUTPUT,
         unset="no settings",
         metavar="ENGINE",
     )
-    out: str | None = text("File that --to writes the settings to.", OUTPUT, unset="no settings")
+    out: str | None = text(
+        "File to write the settings for the engine --to to.", OUTPUT, unset="no settings"
+    )
     json: bool = json_flag()
 
 
@@ -284,7 +290,7 @@ export fusion.json --to opensearch --out pipeline.json"""
     reading: Reading
     to: str = Parameter(
         TEXT,
-        f"Format: {', '.join(TARGETS)}; sql takes a dialect, such as sql:mysql. For models of "
+        f"Format: {', '.join(TARGETS)}; sql needs a dialect, such as sql:mysql. For models of "
         f"marginrank fuse: {', '.join(FUSION_TARGETS)}.",
         OUTPUT,
         metavar="FORMAT",

@@ -129,7 +129,9 @@ explain model.json test.txt --query 18219 --documents 1 4"""
         unset="a mistake near the top",
         metavar="DOC DOC",
     ).field(None)
-    top: int = count("Number of features to show; the rest are summed.", OUTPUT, 10)
+    top: int = count(
+        "Number of features to show; the contributions of the others are summed.", OUTPUT, 10
+    )
     plot: str | None = text(
         "Image file for the contributions, such as why.png.", OUTPUT, unset="no image"
     )

@@ -66,10 +66,12 @@ class SearchOptions(Flags):
     pair_cost: str = _listed("pair_cost", "; none: all pairs weigh the same.")
     margin: str = _listed("margin")
     normalization: str | None = _listed(
-        "normalization", default=None, unset="none,query; with -C none; with --additive pairs"
+        "normalization",
+        default=None,
+        unset="none,query (if -C is given: none; with --additive: pairs)",
     )
     scale: str | None = _listed(
-        "scale", default=None, unset="none,query; with -C none; with --additive standard"
+        "scale", default=None, unset="none,query (if -C is given: none; with --additive: standard)"
     )
     additive: bool = switch(
         "Tune an additive model (one curve per feature, as train-additive) instead of a linear "
@@ -94,7 +96,7 @@ class SearchOptions(Flags):
         "Number of values of C to try. With --additive, more are tried while the smallest or "
         "largest is the best.",
         SEARCH,
-        unset="21; with --budget 11; with --additive 3",
+        unset="21 (with --budget: 11; with --additive: 3)",
         at_most=1000,
     )
     budget: float | None = Parameter(
@@ -125,8 +127,8 @@ class ScoringOptions(Flags):
     )
     rule: str = Parameter(
         choice(("best", "one_se")),
-        "Parameters to choose: best (highest mean over the folds) or one_se (smallest C within one "
-        "standard error of the highest mean).",
+        "Which parameters to select: best (highest mean over the folds) or one_se (smallest C "
+        "whose mean is within one standard error of the highest).",
         EVALUATION,
     ).field("best")
     nested: bool = switch(

@@ -152,7 +152,7 @@ class Reading(Flags):
     features: str | None = text(
         "Feature columns, separated by commas.",
         TABLES,
-        unset="all columns without another role",
+        unset="all other columns",
         metavar="COLUMNS",
     )
     sample_weight: str | None = column(
@@ -175,7 +175,7 @@ class Reading(Flags):
     )
     zero_based: bool = switch("Feature indices start at 0 instead of 1.", LETOR)
     missing: str = text(
-        'Value that replaces NULL and nan; "error" stops at the first of them.',
+        'Number that replaces NULL and nan; "error": stop at the first of them.',
         LETOR,
         default="error",
         metavar="NUMBER",

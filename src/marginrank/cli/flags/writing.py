@@ -89,8 +89,8 @@ clicks queries.ndjson events.ndjson --features f.txt --out s.store"""
         argument(
             "LOG",
             "Click log: a .csv, .tsv or .parquet table, or UBI queries and events as JSON lines "
-            "(.ndjson, .jsonl, .json, or - for stdin). It may be larger than memory, and all but "
-            ".parquet compressed (.gz, .bz2, .xz, .zst). Several files are read as one.",
+            "(.ndjson, .jsonl, .json, or - for stdin). All but .parquet may be compressed (.gz, "
+            ".bz2, .xz, .zst). The log may be larger than memory; several files are read as one.",
         ),
     ]
     reading: Reading
@@ -107,6 +107,8 @@ clicks queries.ndjson events.ndjson --features f.txt --out s.store"""
     document: str = _of_log("Column of document ids.", "document")
     position: str = _of_log("Column of positions; 1 is the top.", "position")
     click: str = _of_log("Column of clicks, 0 or 1; for UBI, the action_name of a click.", "click")
-    skip_bad: bool = switch("Skip and count bad rows of the log instead of stopping at one.", LOG)
+    skip_bad: bool = switch(
+        "Skip and count bad rows of the log instead of stopping at the first.", LOG
+    )
     overwrite: bool = switch("Replace the store if it exists.")
     json: bool = json_flag()
