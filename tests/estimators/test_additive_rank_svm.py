@@ -442,13 +442,25 @@ def test_categories_that_differ_in_float64_only_stay_apart():
     assert unknown == nan  # it could be either
 
 
-def test_the_default_smoothness_grows_with_the_number_of_features(tmp_path):
-    for n_features in (2, 40):
-        X, y, qid = make_ranking(20, 10, n_features, random_state=0)
-        model = AdditiveRankSVM().fit(X, y, qid=qid)
-        assert model.smoothness_ == n_features / 200
-        same = AdditiveRankSVM(smoothness=n_features / 200).fit(X, y, qid=qid)
-        assert_array_equal(model.predict(X), same.predict(X))
-        model.save(tmp_path / "model.json")
-        loaded = load_model(tmp_path / "model.json")
-        assert (loaded.smoothness, loaded.smoothness_) == (None, n_features / 200)
+def test_the_default_C_and_smoothness_follow_the_number_of_documents(tmp_path):
+    X, y, qid = make_ranking(20, 10, 4, random_state=0)
+    model = AdditiveRankSVM().fit(X, y, qid=qid)
+    assert (model.C_, model.smoothness_) == (200 / (5 * 4), 200 ** (-1 / 3))
+    same = AdditiveRankSVM(C=model.C_, smoothness=model.smoothness_).fit(X, y, qid=qid)
+    assert_array_equal(model.predict(X), same.predict(X))
+    model.save(tmp_path / "model.json")
+    loaded = load_model(tmp_path / "model.json")
+    assert (loaded.C, loaded.C_) == (None, model.C_)
+    assert (loaded.smoothness, loaded.smoothness_) == (None, model.smoothness_)
+    # Queries without pairs do not count, and without a normalization C is divided by all pairs.
+    tied = np.where(qid < 5, 0.0, y)
+    model = AdditiveRankSVM().fit(X, tied, qid=qid)
+    assert (model.C_, model.smoothness_) == (150 / (5 * 4), 150 ** (-1 / 3))
+    total = AdditiveRankSVM(normalization="none").fit(X, y, qid=qid)
+    assert total.C_ * total.n_pairs_ == pytest.approx(10.0)
+    scores = AdditiveRankSVM(normalization="pairs").fit(X, y, qid=qid).predict(X)
+    np.testing.assert_allclose(total.predict(X), scores, atol=1e-4)
+    # Neither do documents in no listed pair, and what is given is used.
+    assert AdditiveRankSVM().fit(X, pairs=[[0, 1], [3, 2]]).C_ == 4 / (5 * 4)
+    given = AdditiveRankSVM(lam=0.25).fit(X, y, qid=qid)
+    assert (given.C_, given.smoothness_) == (2.0, 200 ** (-1 / 3))

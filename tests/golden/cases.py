@@ -176,6 +176,10 @@ SEARCHES = [
     Fit("additive-cv", "AdditiveRankSVMCV", {"Cs": [1.0, 10.0], "max_bins": 4, "cv": 2}),
 ]
 
+# Given, so that other defaults of additive models do not change what is recorded.
+CURVES = {"C": 10.0, "smoothness": 0.03}
+ADDITIVE = [case._replace(parameters=CURVES | case.parameters) for case in ADDITIVE]
+
 FITS = [*RANK_SVM, *SPARSE, *ONLINE, *ADDITIVE, *KERNEL, *SEARCHES]
 
 # Functions of marginrank, and the attributes of their results.
@@ -195,7 +199,8 @@ COMMANDS = [
     "train data.txt --pairs data.pairs --model pairs.json",
     "train-sparse data.txt --model sparse.json -C 3",
     "train-sparse data.txt --model sparse_path.json --path 4 --valid data.txt",
-    "train-additive data.txt --model additive.json --max-bins 4 --monotonic-cst 1:+1",
+    "train-additive data.txt --model additive.json -C 10 --smoothness 0.03 --max-bins 4 "
+    "--monotonic-cst 1:+1",
     "train-online data.txt --model online.json --max-iter 5",
     "tune data.txt --model tuned.json --points 3 --folds 2",
     "tune data.txt --model tuned_curves.json --additive --C 1,10 --max-bins 4 --folds 2",
@@ -223,6 +228,11 @@ EXPORTS = {
 }  # fmt: skip
 EXPORTED = {
     "small-linear": Fit("", "RankSVM", {"scale": "standard"}, "few"),
-    "small-additive": Fit("", "AdditiveRankSVM", {"max_bins": 3, "interactions": 1}, "few"),
+    "small-additive": Fit(
+        "",
+        "AdditiveRankSVM",
+        {"C": 10.0, "smoothness": 0.015, "max_bins": 3, "interactions": 1},
+        "few",
+    ),
     "small-kernel": Fit("", "KernelRankSVM", {"n_components": 4}, "few"),
 }

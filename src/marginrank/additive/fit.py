@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple, cast
+from typing import NamedTuple, Self, cast
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from marginrank.fit.linear import (
     check_ndcg_inputs,
     make_objective,
     minimize,
+    preferences_of,
     require_pairs,
     solve_in_rounds,
 )
@@ -31,7 +32,7 @@ from marginrank.fit.positions import POSITION_RIDGE, PositionTerm
 from marginrank.fit.rounds import Solution
 from marginrank.fit.scaling import Scale, find_scale, values_of
 from marginrank.models.additive_model import AdditiveModel, curves_of
-from marginrank.models.fit_report import FitReport, StopReason
+from marginrank.models.fit_report import FitReport, StopReason, report_of
 from marginrank.models.parameters import AdditiveDeclaration, no_scale, recorded_parameters
 from marginrank.objective.cones import Cone, ConeBlock
 from marginrank.objective.groups import Groups
@@ -41,7 +42,7 @@ from marginrank.solvers.registry import find_solver
 from marginrank.solvers.result import Callback, SolverResult
 
 CHOICE_TOL = 1e-3  # tol of intermediate fits: closer fits would not change the chosen interactions
-FEATURES_AT_ONE = 200  # number of features for which the default smoothness is 1
+DOCUMENTS_AT_ONE = 5  # number of documents per feature for which the default C is 1
 SMOOTH_LOSS = "squared_hinge"  # chooses interactions if the loss of the fit is not smooth
 EXACT_GRID = 2.0**-50  # step size relative to the largest value: differences of multiples are exact
 NO_GROUPS: Integers = np.zeros(1, dtype=np.int64)  # when only the kind of penalty matters
@@ -71,11 +72,44 @@ class AdditiveParameters(AdditiveDeclaration, RidgeParameters):
         """
         return Groups(self.group_l1, starts) if self.group_l1 > 0 else cone
 
-    def smoothness_for(self, n_features: int) -> float:
-        """Return the parameter `smoothness`, or the default for `n_features` if it is None."""
-        if self.smoothness is not None:
-            return self.smoothness
-        return n_features / FEATURES_AT_ONE
+    @property
+    def loss_weight(self) -> float:
+        """The weight C of the loss; 1 until C is chosen from the data."""
+        return 1.0 if self.C is None and self.lam is None else super().loss_weight
+
+    @property
+    def roughness_weight(self) -> float:
+        """The weight of the roughness of curves; 1 until the smoothness is chosen."""
+        return 1.0 if self.smoothness is None else self.smoothness
+
+    def chosen_for(
+        self,
+        data: RankingData,
+        *,
+        pairs: PairList | None = None,
+        propensity: Floats | None = None,
+    ) -> Self:
+        """Return these parameters with C and smoothness chosen from the data if they are None.
+
+        C is proportional to the number of documents per feature, and divided by the weight of all
+        pairs. The smoothness is one divided by the cube root of the number of documents. Documents
+        in no pair do not count.
+        """
+        chooses_C = self.C is None and self.lam is None
+        if self.smoothness is not None and not chooses_C:
+            return self
+        found = preferences_of(data, self, pairs=pairs, propensity=propensity).pairs
+        n_documents = max(min(found.n_active_documents, 2 * found.n_pairs), 1)
+        chosen = self
+        if self.smoothness is None:
+            chosen = replace(chosen, smoothness=n_documents ** (-1 / 3))
+        if chooses_C:
+            C = n_documents / (DOCUMENTS_AT_ONE * data.n_features)
+            if self.normalization == "none" and found.has_weight:
+                found.check_overflow()
+                C /= float(np.sum(found.weights))
+            chosen = replace(chosen, C=C)
+        return chosen
 
 
 def empty_message(model: AdditiveModel, parameters: AdditiveParameters) -> Message | None:
@@ -87,7 +121,7 @@ def empty_message(model: AdditiveModel, parameters: AdditiveParameters) -> Messa
         "Decrease ",
         given("group_l1", parameters.group_l1),
         " or increase ",
-        given("C", parameters.loss_weight),
+        given("C", report_of(model).C),
         ".",
     )
 
@@ -108,16 +142,15 @@ def fit_additive(
     other arguments are as in :func:`~marginrank.fit.linear.fit_linear`.
     """
     check_ndcg_inputs(parameters.objective, pairs=pairs, position=data.position)
-    problem = prepare(data, parameters, monotonic_position)
-    problem = problem.with_interactions(
-        data, parameters, pairs=pairs, propensity=propensity, seed=seed
-    )
-    objective = problem.objective(data, parameters, pairs=pairs, propensity=propensity)
+    chosen = parameters.chosen_for(data, pairs=pairs, propensity=propensity)
+    problem = prepare(data, chosen, monotonic_position)
+    problem = problem.with_interactions(data, chosen, pairs=pairs, propensity=propensity, seed=seed)
+    objective = problem.objective(data, chosen, pairs=pairs, propensity=propensity)
     w, report = solve_in_rounds(
         data,
-        parameters,
+        chosen,
         objective,
-        partial(problem.minimize, parameters=parameters, seed=seed),
+        partial(problem.minimize, parameters=chosen, seed=seed),
         lambda w: problem.matrix.hats.view.dot(
             problem.matrix.basis.inner(w), None, objective.threads
         ),
@@ -125,7 +158,7 @@ def fit_additive(
         w0=None,
         callback=callback,
     )
-    report = replace(report, smoothness=parameters.smoothness_for(data.n_features))
+    report = replace(report, C=chosen.loss_weight, smoothness=chosen.roughness_weight)
     return problem.model(w, report, parameters, data.feature_names)
 
 
@@ -198,9 +231,7 @@ class AdditiveProblem(NamedTuple):
         if not get_loss(parameters.loss).smooth:
             easier = replace(easier, loss=SMOOTH_LOSS)
         objective = self.objective(data, easier, pairs=pairs, propensity=propensity)
-        penalty = RoughnessPenalty(
-            parameters.smoothness_for(data.n_features), values_of(self.scale)
-        )
+        penalty = RoughnessPenalty(parameters.roughness_weight, values_of(self.scale))
         solve = partial(self._weights, parameters=easier, seed=seed)
         alone = {*self.signs, *range(data.n_features, self.matrix.knots.n_features)}
         chosen = choose_interactions(
@@ -304,7 +335,7 @@ def prepare(
 ) -> AdditiveProblem:
     """Return the problem of an additive fit, with knots, encoded values and basis functions."""
     layout = lay_out(data, parameters, monotonic_position)
-    return layout.problem(parameters.smoothness_for(data.n_features))
+    return layout.problem(parameters.roughness_weight)
 
 
 def lay_out(

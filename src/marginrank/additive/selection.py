@@ -120,7 +120,8 @@ class FoldCurves:
         self, parameters: AdditiveParameters, Cs: Floats, seed: int
     ) -> Iterator[tuple[FitReport, AdditiveModel]]:
         """Fit an additive model to the fold for each C in `Cs`; yield each report and model."""
-        smoothness = parameters.smoothness_for(self.data.n_features)
+        parameters = replace(parameters, C=1.0, lam=None).chosen_for(self.train)
+        smoothness = parameters.roughness_weight
         problem = self.layout.problem(smoothness)
         sizes = self.layout.sizes(smoothness)
         ratio = np.ones_like(sizes) if self.sizes is None else self.sizes / sizes
@@ -138,7 +139,7 @@ class FoldCurves:
         self, problem: AdditiveProblem, parameters: AdditiveParameters, seed: int, *, alone: bool
     ) -> tuple[FitReport, AdditiveModel]:
         """Return a fitted model; unless `alone`, start at stored weights and store the result."""
-        C, start = parameters.C, None
+        C, start = parameters.loss_weight, None
         objective = problem.objective(self.train, parameters)
         if not alone and self.found:
             start = self.found[min(self.found, key=lambda other: abs(np.log(other / C)))]

@@ -79,19 +79,20 @@ class AdditiveRankSVM(BaseRanker):
 
     Parameters
     ----------
-    C : float, default=10.0
-        Weight of the loss, as in :class:`~marginrank.RankSVM`.
+    C : float, optional
+        Weight of the loss, as in :class:`~marginrank.RankSVM`. The default is n_documents /
+        (5 · n_features), divided by the weight of all pairs, which is 1 unless `normalization` is
+        "none". Documents in queries without pairs do not count.
     normalization : {"none", "pairs", "query"}, default="query"
-        As in :class:`~marginrank.RankSVM`; with "query", the meaning of C does not depend on the
-        amount of data.
+        As in :class:`~marginrank.RankSVM`.
     lam, objective, loss, solver, tol, max_iter, pair_selection, pair_cost, margin
         As in :class:`~marginrank.RankSVM`.
     max_bins : int, default=16
         Maximum number of bins between the knots of a feature, up to 254. A feature with fewer
         distinct values has a knot at each.
-    smoothness : float, default=None
-        Weight of the roughness of curves, relative to the penalty of a line. None means
-        n_features / 200.
+    smoothness : float, optional
+        Weight of the roughness of curves, relative to the penalty of a line. The default is one
+        divided by the cube root of n_documents, which counts documents as for C.
     categorical_features : array-like of str, int or bool, or "from_dtype", optional
         Categorical features: their names, their columns, or a boolean mask. Each value gets its
         own weight, as with one-hot encoding. Values that were not in the training data are treated
@@ -125,8 +126,8 @@ class AdditiveRankSVM(BaseRanker):
         For each selected pair of `features` the `knots` and the `values` at each combination of
         knots; the first row and column of `values` are for missing values. Pairs are in the order
         of their selection.
-    smoothness_ : float
-        The smoothness that was used.
+    C_, smoothness_ : float
+        The weight of the loss and the smoothness that were used.
     scale_ : ndarray of shape (n_features,), or None
         Divisors of the features.
     objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_, support_pairs_, \
@@ -162,7 +163,7 @@ n_features_in_, feature_names_in_
     def __init__(
         self,
         *,
-        C: float = 10.0,
+        C: float | None = None,
         lam: float | None = None,
         objective: str = "pairs",
         loss: str = "squared_hinge",

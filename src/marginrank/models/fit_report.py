@@ -118,8 +118,8 @@ class FitReport:
         For an NDCG objective, the number of consecutive fits: the ranking by each fit determines
         the pair weights of the next one.
     C, smoothness : float or None
-        The weight of the loss in a sparse model, and the weight of the roughness of curves in an
-        additive model, also if they were chosen from the data. None for other models.
+        The weight of the loss in a sparse or additive model, and the weight of the roughness of
+        curves in an additive model, also if they were chosen from the data. None for other models.
     history : list of Iteration, list of Pass, or None
         One entry per iteration or pass.
     without_effect : tuple of int

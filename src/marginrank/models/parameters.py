@@ -326,7 +326,9 @@ class LinearDeclaration:
 class AdditiveDeclaration(LinearDeclaration):
     """Declared parameters of additive fits, described in :class:`~marginrank.AdditiveRankSVM`."""
 
-    C: float = LOSS_WEIGHT.field(10.0)
+    C: float | None = LOSS_WEIGHT._replace(  # type: ignore[assignment]  # None: from the data
+        constraint=or_none(number()), unset="documents per feature / 5"
+    ).field(None)
     normalization: str = NORMALIZATION.field("query")
     max_bins: int = Parameter(
         integer(at_least=1, at_most=254),
@@ -337,7 +339,7 @@ class AdditiveDeclaration(LinearDeclaration):
         or_none(number(above=1e-12)),
         "Penalty on the roughness of curves; larger values give smoother curves.",
         MODEL,
-        unset="number of features / 200",
+        unset="1 / cube root of the number of documents",
     ).field(None)
     categorical_features: Any = Parameter(  # noqa: RUF009 (a field)
         or_none(accepted_by(_check_categorical)),
