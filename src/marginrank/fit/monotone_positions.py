@@ -30,6 +30,7 @@ from marginrank.solvers.result import SolverResult
 class PositionCone(Cone):
     """The constraints between effects of adjacent positions; all cells have the same scale."""
 
+    n_features: int  # number of columns before those of the positions
     first: Integers  # the cells with the larger effect, one per constraint
     second: Integers  # the cells with the smaller effect
 
@@ -39,13 +40,15 @@ class PositionCone(Cone):
     def of(cls, codes: PositionCodes, n_features: int) -> "PositionCone":
         """Return the constraints for position columns that follow `n_features` other columns."""
         shown = np.unique(codes.codes).astype(np.int64)
-        context = shown // codes.n_positions
+        context, n = shown // codes.n_positions, codes.n_positions
         first, second = (cells[context[1:] == context[:-1]] for cells in (shown[:-1], shown[1:]))
-        rows = np.zeros((first.size, codes.width))
-        rows[np.arange(first.size), first] = 1.0
-        rows[np.arange(first.size), second] = -1.0
-        columns = slice(n_features, n_features + codes.width)
-        return cls([ConeBlock.of(0, columns, rows)], first, second)
+        blocks = []
+        for k in np.unique(first // n).tolist():
+            own = first // n == k
+            rows = np.eye(n)[first[own] % n] - np.eye(n)[second[own] % n]
+            start = n_features + k * n
+            blocks.append(ConeBlock.of(k, slice(start, start + n), rows))
+        return cls(blocks, n_features, first, second)
 
     def face(self, objective: Objective, held: Booleans) -> Face:
         """Return an objective restricted to weights that are equal for pairs of cells in `held`."""
@@ -54,7 +57,7 @@ class PositionCone(Cone):
         assert inner.categories is not None
         pool = self._pools(inner.categories.n, held)
         sizes = np.bincount(pool)
-        n = self.blocks[0].weights.start
+        n = self.n_features
         matrix = ScaledMatrix(
             as_native(inner.X).with_categories(
                 pool.astype(np.uint16)[inner.categories.codes], sizes.size
