@@ -123,7 +123,7 @@ def real_array(
 
 
 def _unmasked(values: Any) -> NDArray[Any]:
-    """Replace masked entries by NaN; an array of integers becomes an object array."""
+    """Return an array with masked entries replaced by NaN; integers become an object array."""
     array = np.ma.getdata(values)
     array = array.astype(array.dtype if array.dtype.kind == "f" else object)
     array[np.ma.getmaskarray(values)] = np.nan

@@ -134,8 +134,8 @@ def write_files(path: str | os.PathLike[str], files: Files) -> list[str]:
 def paths_of(path: str | os.PathLike[str], parts: list[str] | Files) -> list[str]:
     """Return the paths of the files of an export, given the main path and the keys of the files.
 
-    With the main path model.json, the key "features" becomes model.features.json. A key with an
-    ending of its own keeps it: with model.sd, "names.json" becomes model.names.json.
+    With the main path model.json, the key "features" becomes model.features.json. A key with its
+    own ending keeps that ending: with model.sd, "names.json" becomes model.names.json.
     """
     main = Path(path)
     named = (part if "." in part else part + main.suffix for part in parts)

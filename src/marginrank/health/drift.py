@@ -72,7 +72,7 @@ def check_drift(train: RankingData, test: RankingData) -> list[Finding]:
 def _compare(
     values: Floats, query: Integers, is_test: NDArray[np.bool_], n_features: int
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """Compare training and test values of each column; return two effects and a mask of drift.
+    """Return, for each column, two effects of drift between training and test, and a mask of drift.
 
     The first effect, a shift, is the probability that a test value is above a training value,
     minus ½. The second, a change of scale, is the same for distances from the middle rank. A column

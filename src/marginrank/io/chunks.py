@@ -261,7 +261,7 @@ class ChunkSource:
             self.feature_names = self._data.feature_names
 
     def __call__(self) -> Iterator[RankingData]:
-        """Yield all chunks of the data, each a RankingData, in a new pass over the files.
+        """Yield all chunks of the data, each a RankingData; every call is a new pass.
 
         In the first pass over text, later chunks may have more features than earlier ones.
         """

@@ -176,7 +176,7 @@ def new_reader(
     comments: bool = False,
     allow_nan: bool = False,
 ) -> _core.LetorReader:
-    """Validate options of :func:`load_letor` and create a parser of the C++ core with them."""
+    """Return a parser of the C++ core for options of :func:`load_letor`, which are validated."""
     float64 = check_float_dtype(dtype) == np.float64
     if n_features is not None:
         check_integer("n_features", n_features, at_least=1, at_most=MOST_FEATURES)

@@ -26,9 +26,9 @@ def check_run_flags(
     needed: Collection[str],
     excluded: Collection[str],
 ) -> None:
-    """Raise ValueError for wrong flags of a command that evaluates TREC runs instead of data files.
+    """Raise ValueError if a command that evaluates TREC runs also got data files or other flags.
 
-    Data files, `excluded` flags and missing `needed` flags are wrong.
+    `excluded` are flags that cannot be combined with runs, `needed` are flags that must be given.
     """
     if files:
         raise ValueError(

@@ -26,7 +26,7 @@ class Phases:
         self.on_terminal = sys.stderr.isatty()
 
     def add(self, name: str, seconds: float, what: str | None = None) -> None:
-        """Add seconds to the time of the phase `name`; if there is no terminal, print a line."""
+        """Add seconds to the time of the phase `name`; print a line if stderr is not a terminal."""
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
         if not self.on_terminal:
             subject = name if what is None else f"{name} {what}"

@@ -72,7 +72,7 @@ class TrainingTask(NamedTuple):
         outputs: Iterable[str | None] = (),
         only_with: Iterable[tuple[str, str, Sequence[str]]] = (),
     ) -> Checked:
-        """Return the parameters `make()`; check flags and files, before any data are read.
+        """Return ``make()``, the parameters of a fit; check flags and files before data are read.
 
         `inputs` and `outputs` are files that only some training commands have. `only_with` has
         flags that require a value of another parameter; see :func:`check_only_with`.

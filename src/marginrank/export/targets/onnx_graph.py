@@ -81,8 +81,8 @@ class BinPositions(NamedTuple):
 class GridLines(NamedTuple):
     """Names of three ONNX outputs that locate feature values in the grid of an interaction.
 
-    `first` and `second` are the offsets in the array of all grids of the two rows (or columns)
-    around the value, and `share` is the weight of the second one in the interpolation.
+    `first` and `second` are the positions, in the concatenated array of all grids, of the two rows
+    (or columns) around the value; `share` is the weight of the second one in the interpolation.
     """
 
     first: str
