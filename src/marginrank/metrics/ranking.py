@@ -13,7 +13,7 @@ from marginrank.data.queries import Documents, Queries, group_rows
 from marginrank.data.validation import check_labels, check_vector, from_device
 
 LOWEST = np.finfo(np.float64).min  # score of documents that a run did not retrieve
-Scalar = TypeVar("Scalar", np.float64, np.int64, np.int32)
+Scalar = TypeVar("Scalar", np.float64, np.int64, np.int32, np.bool_)
 
 
 @dataclass(frozen=True)
