@@ -145,7 +145,7 @@ class Ranking:
         """Whether the document at each rank of each query was retrieved."""
         if self.found is None:
             return np.ones(self.labels.size, dtype=np.bool_)
-        return self.best_first(self.found)
+        return self.found[self.order]
 
     @cached_property
     def ties(self) -> "TieGroups":

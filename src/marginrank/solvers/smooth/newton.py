@@ -55,6 +55,7 @@ CG_TOL = 0.1  # share of the decrement that a direction may miss
 BOUND_TOL = 0.01  # the same if that share is only bounded: the bound is part of the estimate
 SAFETY = 2.0  # factor on the Newton decrement when it estimates F − F*
 POOR = 0.25  # a step that gains less than this share of its prediction is poor: the Hessian changes
+LAST_STEP = 2.0  # factor on the products before a preconditioner is made for the last step
 PATIENCE = 2  # poor steps in a row before ridge continuation
 EASE = 10.0  # ratio of successive ridges in ridge continuation
 EASE_TOL = 1e-3  # tol for larger ridges, whose solutions are only starting points
@@ -193,6 +194,7 @@ class NewtonIteration:
         self._is_sound = False
         estimate = np.inf
         confirmations = poor = 0
+        previous, patience = point.value, 1.0
         if is_certified(point, tol):
             return NewtonOutcome(point, point.gap, StopReason.CERTIFIED)
         for _ in range(self._max_iter):
@@ -200,9 +202,12 @@ class NewtonIteration:
             most = MAX_CG if self._may_ease else MAX_CG_EASED
             enough = hard_steps(point.objective)
             if preconditioner.inexact and not self._is_hard:
-                most = int(enough) + 1  # with a better preconditioner, the other steps cost less
+                # With a better preconditioner, the other steps cost less.
+                most = int(patience * enough) + 1
             direction = _solve(point, preconditioner, tol, most)
-            if direction.n_products > enough and not self._is_hard:
+            patience = _patience(direction, previous, tol * point.value)
+            previous = direction.decrement
+            if direction.n_products > patience * enough and not self._is_hard:
                 self._is_hard, self._preconditioner = True, None
             step = line_search(point, direction.vector, direction.scores)
             if step is None:
@@ -318,6 +323,17 @@ def _hardly_bends(point: Point, tol: float) -> bool:
     # As w moves, the loss of some pairs becomes zero or positive. These are a small share if most
     # documents are in pairs with a loss and, for a tight tol, far outnumber the features.
     return is_mostly_curved(point) and (tol >= SAMPLE_TOL or tells_shape(point))
+
+
+def _patience(direction: Direction, previous: float, allowed: float) -> float:
+    # Factor on the products that a step may take before a better preconditioner is made: it would
+    # serve one step only if the next step should be the last and proves that without it. Successive
+    # decrements shrink by larger and larger factors.
+    if not 0.0 < direction.decrement < previous:
+        return 1.0
+    is_last = direction.decrement * (direction.decrement / previous) ** 3 <= allowed
+    is_proof = direction.bound <= SAFETY * direction.decrement
+    return LAST_STEP if is_last and is_proof else 1.0
 
 
 def _ended(
