@@ -154,7 +154,7 @@ n_features_in_, feature_names_in_
     >>> y = -np.abs(X[:, 0]) + X[:, 1]  # not monotone in the first feature
     >>> RankSVM().fit(X, y).score(X, y) < 0.9
     True
-    >>> AdditiveRankSVM().fit(X, y).score(X, y) > 0.97
+    >>> AdditiveRankSVM().fit(X, y).score(X, y) > 0.94
     True
     """
 

@@ -30,7 +30,7 @@ from marginrank.solvers.result import SolverResult
 class PositionCone(Cone):
     """The constraints between effects of adjacent positions; all cells have the same scale."""
 
-    n_features: int  # number of columns before those of the positions
+    n_features: int  # number of columns of features, which precede the columns of positions
     first: Integers  # the cells with the larger effect, one per constraint
     second: Integers  # the cells with the smaller effect
 
