@@ -224,7 +224,7 @@ def error_of(run):
         done = run(*arguments, code=2)
         assert done.stdout == ""
         *progress, sentence = done.stderr.splitlines()
-        assert all(line.startswith(("read ", "group: ")) for line in progress)
+        assert all(line.startswith(("read ", "group ")) for line in progress)
         assert sentence.startswith("marginrank: ")
         return sentence.removeprefix("marginrank: ")
 

@@ -98,7 +98,7 @@ def test_wrong_metric(error_of, model_json, test_txt, name, word):
 def test_scores_are_finite_numbers(error_of, tmp_path, test_txt, score):
     scores = tmp_path / "scores.txt"
     scores.write_text(f"1\n{score}\n")
-    sentence = f"{scores}:2:1: {score!r} is not a finite score."
+    sentence = f"{scores}:2:1: {score!r} is not a finite number."
     assert error_of("evaluate", "--scores", scores, test_txt) == sentence
     sides = ("--scores-a", scores, "--scores-b", scores)
     assert error_of("compare", test_txt, *sides) == sentence
@@ -174,12 +174,12 @@ def test_what_ties_decide_is_said(invoke, tied):
     done = invoke(*command)
     scores = np.ones(12)
     average = metrics.ndcg(data.y, scores, qid=data.qid, k=2, ties="average")
-    lines = [line for line in done.stdout.splitlines() if line.startswith("ties change")]
+    lines = [line for line in done.stdout.splitlines() if line.startswith("equal scores change")]
     assert lines[0] == (
-        f"ties change ndcg@2 by up to {1 - average:.4f} (input order: 1.0000, averaged: "
+        f"equal scores change ndcg@2 by up to {1 - average:.4f} (input order: 1.0000, averaged: "
         f"{average:.4f})"
     )
-    assert [line.split()[2] for line in lines] == [
+    assert [line.split()[3] for line in lines] == [
         "ndcg@2",
         "average_precision",
         "err",
@@ -203,13 +203,13 @@ def test_scores_without_ties_are_not_spoken_of(invoke, tied):
 def test_ties_are_said_by_compare_and_train_too(invoke, tied):
     sides = ("--scores-a", tied / "same.txt", "--scores-b", tied / "good.txt")
     done = invoke("compare", tied / "d.txt", *sides)
-    lines = [line for line in done.stdout.splitlines() if line.startswith("ties change")]
+    lines = [line for line in done.stdout.splitlines() if line.startswith("equal scores change")]
     assert len(lines) == 1
-    assert lines[0].startswith("ties change ndcg@10 of a by ")
+    assert lines[0].startswith("equal scores change ndcg@10 of a by ")
     assert "(input order: 1.0000, averaged: " in lines[0]
     flags = ("--model", tied / "m.json", "-C", "1e-9", "--valid", tied / "d.txt")
     done = invoke("train-sparse", tied / "d.txt", *flags)
-    assert "ties change ndcg@10 by " in done.stdout
+    assert "equal scores change ndcg@10 by " in done.stdout
 
 
 def test_queries_without_relevant_documents_are_counted(invoke, tmp_path, model_json):

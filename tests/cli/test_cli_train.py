@@ -144,7 +144,7 @@ def test_unfinished_fit_is_a_warning(run, tmp_path, train_txt):
     flags = ("--solver", "tron", "--max-iter", "1", "--tol", "1e-12", "--json")
     done = run("train", train_txt, "--model", tmp_path / "m.json", *flags)
     (warning,) = [line for line in done.stderr.splitlines() if ": warning: " in line]
-    assert "The solver did not converge (--max-iter iterations" in warning
+    assert "The solver did not converge (--max-iter was reached)" in warning
     assert warning.endswith(". Increase --max-iter or --tol, or scale the features.")
     assert json.loads(done.stdout)["converged"] is False
 
@@ -276,7 +276,7 @@ def test_group_sizes_that_do_not_fit_are_named(error_of, ungrouped):
     flags = ("--model", ungrouped / "m.json", "--group", ungrouped / "valid.group")
     assert error_of("train", ungrouped / "train.txt", *flags) == (
         f"{ungrouped}/valid.group: the group sizes sum to 3, but {ungrouped}/train.txt has 4 "
-        "documents."
+        "documents; write one size per query."
     )
 
 

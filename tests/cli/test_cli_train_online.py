@@ -56,7 +56,7 @@ def test_early_stopping_by_the_first_metric(run, tmp_path, train_txt, test_txt):
 def test_the_limits_of_a_batch_fit_are_not_those_of_passes(run, tmp_path, train_txt):
     model = tmp_path / "m.json"
     done = run("train-online", train_txt, "--model", model, "--max-iter", "2", "--json")
-    assert "marginrank: warning: The fit stopped because --max-iter iterations" in done.stderr
+    assert "marginrank: warning: The fit stopped because --max-iter was reached" in done.stderr
     assert ". Increase --max-iter or --tol.\n" in done.stderr
     parameters = json.loads(done.stdout)["parameters"]
     assert (parameters["max_iter"], parameters["tol"]) == (2, SGDRankSVM().tol)

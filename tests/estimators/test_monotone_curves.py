@@ -124,7 +124,7 @@ def test_history_and_a_limit_on_the_iterations():
     assert model.n_iter_ == len(model.history_) > 1
     assert model.history_[-1].gap == model.gap_
     assert min(line.objective for line in model.history_) == model.objective_
-    with pytest.warns(ConvergenceWarning, match="the limit max_iter was reached"):
+    with pytest.warns(ConvergenceWarning, match="max_iter was reached"):
         cut = plain_curves(max_iter=1, **options).fit(X, Y, qid=QID)
     assert cut.gap_ >= cut.objective_ - model.objective_ > 0
     assert np.all(np.diff(cut.curves_[0].values) >= 0)

@@ -94,7 +94,9 @@ def test_weights_depend_on_query_features():
     assert weights.tolist() == [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]]
     with pytest.raises(ValueError, match="query_features has no query 'q'"):
         model.fuse({"x": RUN, "y": RUN})
-    with pytest.raises(ValueError, match=r"query_features\['q'\] has no finite 'length'"):
+    with pytest.raises(
+        ValueError, match=r"query_features\['q'\] has no finite number for 'length'"
+    ):
         model.fuse({"x": RUN, "y": RUN}, {"q": {"length": np.nan}})
 
 

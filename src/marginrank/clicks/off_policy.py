@@ -86,7 +86,7 @@ def estimate_clicks(
     check_choice("method", method, METHODS)
     check_number("clip", clip)
     if (method == "dr") != (relevance is not None):
-        raise ValueError('relevance belongs to method="dr"; pass both or neither.')
+        raise ValueError('relevance and method="dr" require each other; pass both or neither.')
     values = check_vector(scores, "scores", log.click.size, "one per entry of the log")
     new, old = (propensity.of(position) for position in (_ranks(log, values), log.position))
     full = new / old

@@ -109,7 +109,7 @@ def _gathered(client: Client, futures: Sequence[Future]) -> list[Any]:
             alone_since = _alone_since(client, alone_since)
     except KilledWorker as error:
         raise ClusterError(
-            f"{error.allowed_failures + 1} workers died while computing with the same part, the "
+            f"{error.allowed_failures + 1} workers died while computing on the same part of X, the "
             f"last one at {error.last_worker.address}, possibly for lack of memory. Give workers "
             "more memory, or make smaller partitions."
         ) from error

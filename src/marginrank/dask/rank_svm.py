@@ -22,14 +22,14 @@ from marginrank.metrics import pairwise_accuracy
 from marginrank.models import LinearModel
 
 INSTEAD = {
-    "group": "rows of partitions have no order; pass qid",
+    "group": "partitions have no order, which group sizes rely on; pass qid",
     "position": "it requires X in memory; use RankSVM",
     "context": "it requires position; use RankSVM",
     "monotonic_position": "it requires position; use RankSVM",
-    "pairs": "rows of partitions have no numbers; use RankSVM",
+    "pairs": "pairs are row numbers, which partitions do not have; use RankSVM",
     "pair_weight": "it requires pairs; use RankSVM",
     "pair_margin": "it requires pairs; use RankSVM",
-    "memory_limit": "workers have their own limits; drop it",
+    "memory_limit": "workers have their own memory limits; drop memory_limit",
 }
 
 

@@ -206,7 +206,9 @@ def _check_sparse(X: Any) -> Any:
         what = "Complex data not supported" if X.dtype.kind == "c" else f"it holds {X.dtype}"
         raise ValueError(f"X must hold real numbers: {what}.")
     if X.ndim != 2:
-        raise ValueError(f"X has {X.ndim} dimension(s) and needs 2 (documents × features).")
+        raise ValueError(
+            f"X has {X.ndim} dimension(s) and needs 2 (documents × features); reshape it."
+        )
     check_indices(X, "X")
     original, X = X, X.tocsr()
     check_not_empty(X.shape)

@@ -336,7 +336,7 @@ def read_all_sizes(path: Path, name: str, n_documents: int) -> Integers:
     if sum(sizes) != n_documents:
         raise ValueError(
             f"{os.fspath(path)}: the group sizes sum to {sum(sizes)}, but {name} has {n_documents} "
-            "documents."
+            "documents; write one size per query."
         )
     return np.array(sizes, dtype=np.int64)
 

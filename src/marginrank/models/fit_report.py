@@ -26,7 +26,7 @@ class StopReason(Enum):
     PRECISION = Message("no further progress is possible in floating point")
     STALLED = Message("the objective no longer improves by ", Mention("tol"))
     VALIDATED = Message("the validation metric no longer improves by ", Mention("tol"))
-    MAX_ITER = Message("the limit ", Mention("max_iter"), " was reached")
+    MAX_ITER = Message(Mention("max_iter"), " was reached")
     INTERRUPTED = Message("the fit was interrupted")
     FAILED = Message("the data could no longer be read")
 

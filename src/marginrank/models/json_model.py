@@ -190,7 +190,9 @@ def _read_interaction(fields: Fields, n_features: int) -> Interaction:
         raise fields.damaged(f"'knots' must be two lists of 1 to {MOST_KNOTS} ascending numbers")
     rows = fields.list_of(first.size + 1, "values", "a list of lists of finite numbers")
     if any(len(row) != second.size + 1 for row in rows):
-        raise fields.damaged(f"'values' has a row that does not have {second.size + 1} entries")
+        raise fields.damaged(
+            f"'values' has a row with more or fewer than {second.size + 1} entries"
+        )
     return Interaction((a, b), (first, second), np.array(rows, dtype=np.float64), (in_a, in_b))
 
 

@@ -45,7 +45,7 @@ def run(flags: ClicksFlags, phases: Phases) -> None:
         raise ValueError(f"{out} exists; replace it with --overwrite.")
     request = DataRequest(comments=True, text_dtype="smallest", labels=False)
     features = open_data([flags.features], flags.reading, phases, request)
-    with naming(flags.features), phases.phase("index"):
+    with naming(flags.features), phases.phase("index", flags.features):
         index = FeatureIndex(features)
     bad, counts = BadRows(flags.skip_bad), SessionCounts()
     _write(flags, index, bad, counts, phases)

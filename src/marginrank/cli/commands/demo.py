@@ -212,10 +212,8 @@ def _print(result: dict[str, Any], stop_reason: str) -> None:
         print_line("To compare with boosted trees as well: pip install lightgbm")
         print_line("")
     print_line(f"The data are synthetic: {result['data']['queries']} training queries and as many")
-    print_line(
-        "test queries. Popular queries have higher feature values and labels. The effects of"
-    )
-    print_line(f"{', '.join(CURVED)} are not linear; features do not interact.")
+    print_line("test queries. Popular queries have higher feature values and labels. The")
+    print_line(f"effects of {', '.join(CURVED)} are not linear; features do not interact.")
     print_line(f"Fingerprint of the data: {result['fingerprint']}")
     print_line("")
     shown = [(one["feature"], one["curve"]) for one in result["curves"]]

@@ -148,6 +148,6 @@ def _print(result: Mapping[str, Any]) -> None:
         title = f"Cross-validated {result['metric']} ± 95% interval, {result['queries']:,} queries"
         print_table(title, table, header=("method", "mean", "learned better by"))
     if result["model"] is not None:
-        print_line(f"Model: {result['model']}")
+        print_line(f"Wrote {result['model']} (model)")
     if result["files"]:
         print_line(f"Wrote {', '.join(result['files'])}")

@@ -36,7 +36,7 @@ def run(flags: TrainOnlineFlags, phases: Phases) -> None:
 
     parameters = task.prepare(make, only_with=ONLY_WITH)
     source = _source(flags.data, reading, flags.chunk_documents or CHUNK_DOCUMENTS)
-    with phases.phase("count"):
+    with phases.phase("count", "documents and queries"):
         found = contents(source, parameters)
     held_out = task.open_valid(found.n_features, source.feature_names)
     with phases.phase("solve"), phases.solving(training.verbose) as callback:

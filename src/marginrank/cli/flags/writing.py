@@ -21,7 +21,7 @@ class ConvertFlags(CommandFlags):
     """Convert data between LETOR text, tables and stores.
 
     A store is a folder of binary files. It is fast to read, and training can read it from disk, so
-    it may be larger than memory; so may the text, .parquet file or store that it is made from.
+    it may be larger than memory. The text, .parquet file or store to convert may be, too.
     """
 
     example = """\

@@ -110,7 +110,7 @@ def open_data(
         if request.queries:
             warn_of_one_query(what, request.group)
         text = text._replace(group=[len(text.y)])
-    with phases.phase("group"), naming(what):
+    with phases.phase("group", "documents by query"), naming(what):
         return text.to_data(reading.n_jobs)
 
 

@@ -100,7 +100,7 @@ def _score(name: str, number: int, line: bytes) -> float:
     except ValueError:
         score = math.nan
     if not math.isfinite(score):
-        raise ValueError(f"{name}:{number}:1: {text[:LONGEST]!r} is not a finite score.")
+        raise ValueError(f"{name}:{number}:1: {text[:LONGEST]!r} is not a finite number.")
     return score
 
 

@@ -126,7 +126,7 @@ def print_ties(effects: Ties) -> None:
     """Print a line for each metric that depends on the order of documents with equal scores."""
     for name, orders in effects.items():
         both = ", ".join(f"{order.replace('_', ' ')}: {v:.4f}" for order, v in orders.items())
-        print_line(f"ties change {name} by up to {_difference(orders):.4f} ({both})")
+        print_line(f"equal scores change {name} by up to {_difference(orders):.4f} ({both})")
 
 
 def _difference(orders: dict[str, float]) -> float:

@@ -265,7 +265,7 @@ class _ReaderThread:
             raise RuntimeError("Cannot continue reading after fork; start a new pass in the child.")
         if self._stopped:
             raise RuntimeError(
-                "Cannot continue reading: the reader was closed or started a new pass."
+                "Cannot continue reading: the reader was closed or started a new pass; start again."
             )
 
     def stop(self) -> None:
