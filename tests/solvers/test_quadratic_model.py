@@ -20,10 +20,12 @@ def make_problem(kind, n=30, seed=0):
         A *= np.logspace(-4, 4, n)
     elif kind == "constant":
         A[:, 3] = 0.0
+    elif kind == "few curved directions":
+        A[8:] *= 1e-4  # as of a smoothed hinge, where few pairs are in the band
     return A.T @ A / 60, A.T @ rng.normal(size=60) / 60
 
 
-KINDS = ["plain", "collinear", "duplicates", "scales", "constant"]
+KINDS = ["plain", "collinear", "duplicates", "scales", "constant", "few curved directions"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

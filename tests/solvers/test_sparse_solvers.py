@@ -450,6 +450,20 @@ def test_wide_data_that_can_be_separated_end_at_next_to_no_loss(n_features, radi
     assert objective.sweeps <= 1500
 
 
+@pytest.mark.parametrize("radius", [0.5, 2.0])
+def test_the_hinge_of_few_documents_in_a_ball_is_certified(radius):
+    """With a narrow band, few pairs are curved and the model of the loss is nearly singular."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(18, 20)), rng.integers(0, 3, size=18)
+        data = RankingData(X, y, group=[6, 6, 6])
+        objective = make_objective(data, LOSSES["hinge"], normalization="pairs", ridge=0.0)
+        solve = find_solver("auto", LOSSES["hinge"], L1Ball(radius))
+        result = solve(objective, regularizer=L1Ball(radius), tol=1e-8)
+        assert result.stop is StopReason.CERTIFIED, seed
+        assert result.gap <= 1e-8 * result.objective, seed
+
+
 @pytest.mark.parametrize("C", [1.0, 1e3, 1e6])
 @pytest.mark.parametrize("copies", [1, 3])
 def test_more_features_than_documents_and_copies_of_them(C, copies):

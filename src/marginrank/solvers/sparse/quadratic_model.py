@@ -3,8 +3,9 @@
 q(u) = ⟨g, u − w⟩ + ½ (u − w)ᵀ H (u − w), with gradient g and Hessian H at w.
 
 For a penalty, q + Ω is minimized by coordinate descent, which finds the support, alternating with
-direct solutions on the support, which find the weights of nearly collinear features. For the l1
-ball the same is done with an l1 penalty whose weight is changed until ‖u‖₁ is the radius.
+direct solutions on the support, which find the weights of nearly collinear features. If that is too
+slow, single weights are changed between direct solutions. For the l1 ball the same is done with an
+l1 penalty whose weight is changed until ‖u‖₁ is the radius.
 """
 
 from typing import NamedTuple
@@ -18,7 +19,8 @@ from marginrank.objective.regularizers import L1Ball, L1Regularizer
 
 RIDGE = 1e-10  # share of each diagonal entry that is added, to make the minimizer unique
 PASSES = 10  # passes of coordinate descent before a direct solution
-ROUNDS = 100  # most alternations of coordinate descent and direct solutions
+ROUNDS = 10  # most alternations of coordinate descent and direct solutions
+PIVOTS = 5  # most changes of single weights, per feature, if coordinate descent does not converge
 MULTIPLIERS = 60  # most multipliers that are tried: Newton's method inside a bracket takes a few
 FAILURES = 5  # failed minimizations before the search gives up; its result may still help
 
@@ -112,6 +114,31 @@ class _Problem:
                 self._solve_on_support(penalty)
             if converged:
                 return True
+        return self._pivot(penalty)
+
+    def _pivot(self, penalty: Penalty) -> bool:
+        # Solve directly on the support until no weight leaves it, then change the weight that
+        # violates optimality most. Coordinate descent hardly moves along directions without
+        # curvature, of which a smoothed hinge has many.
+        diagonal = np.diag(self._hessian)
+        curvature = diagonal + penalty.l2
+        for _ in range(PIVOTS * self.u.size):
+            size = np.count_nonzero(self.u)
+            self._solve_on_support(penalty)
+            if np.count_nonzero(self.u) < size:
+                continue
+            pull = self._residual + diagonal * self.u
+            wanted = np.sign(pull) * np.maximum(np.abs(pull) - penalty.l1, 0.0)
+            if penalty.positive:
+                wanted = np.maximum(wanted, 0.0)
+            violation = np.where(curvature > 0, np.abs(wanted - curvature * self.u), 0.0)
+            j = int(np.argmax(violation))
+            if violation[j] <= self.tol:
+                return True
+            u = self.u.copy()
+            u[j] = wanted[j] / curvature[j]
+            self._residual = self._residual - (u[j] - self.u[j]) * self._hessian[j]
+            self.u = u
         return False
 
     def shrinkage(self) -> float:
@@ -208,7 +235,11 @@ def _minimize_in_ball(problem: _Problem, ball: L1Ball, multiplier: float | None)
     larger, smaller = None, np.zeros_like(problem.u)
     in_steps, failures = False, 0
     for _ in range(MULTIPLIERS):
-        found = problem.minimize(Penalty(multiplier, 0.0, ball.positive), exactly=True)
+        penalty = Penalty(multiplier, 0.0, ball.positive)
+        found = problem.minimize(penalty, exactly=True)
+        if not found:  # it started far outside of the ball: start inside, where weights are few
+            problem.restart(smaller)
+            found = problem.minimize(penalty, exactly=True)
         failures += not found
         if failures > FAILURES:
             break
