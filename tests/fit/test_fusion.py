@@ -134,12 +134,6 @@ def test_one_signal_one_document_and_ties():
     assert sum(weights.values()) == pytest.approx(1.0)
 
 
-def test_no_relevant_document_was_retrieved():
-    runs = {"a": {"q": {"d": 1.0}}, "b": {"q": {"e": 1.0}}}
-    ranker = FusionRanker(**QUICK).fit(runs, {"q": {"x": 1}})
-    assert ranker.weights_ == pytest.approx({"a": 0.5, "b": 0.5}, abs=0.51)
-
-
 @pytest.mark.parametrize(
     ("runs", "qrels", "message"),
     [
@@ -147,6 +141,14 @@ def test_no_relevant_document_was_retrieved():
         ({"a": {"q": {"d": 1.0}}}, {"r": {"d": 1}}, "no query of run 1 is in the qrels"),
         ({"a": {"q": {"d": 1.0}}}, None, "qrels is missing"),
         ({}, {"r": {"d": 1}}, "runs is empty"),
+        ({"a": {"q": {"d": 1.0}}, "b": {}}, {"q": {"d": 1}}, "run 2 has no documents"),
+        (
+            {"a": {"q": {"d": 1.0}}},
+            {"q": {"x": 1}},
+            r"a relevant document: .* 'd', .* 'x'; use the",
+        ),
+        ({"a": {"q": {"d": 1.0}}}, {"q": {"d": 0, "e": -1}}, "no label of the qrels is above 0"),
+        ({"a": {"q": {"d": "x"}}}, {"q": {"d": 1}}, r"a\['q'\] has a value that is not a number"),
     ],
 )
 def test_bad_input(runs, qrels, message):
@@ -156,6 +158,12 @@ def test_bad_input(runs, qrels, message):
 
 def test_bad_data_and_parameters():
     runs, qrels = generated_runs(0)
+    with pytest.raises(TypeError, match=r"qrels.* has a value that is not a number"):
+        FusionRanker().fit(runs, runs)  # signals instead of queries
+    with pytest.raises(ValueError, match="no document of the data has a label above 0"):
+        FusionRanker().fit(
+            RankingData.from_runs(runs, {q: dict.fromkeys(d, 0) for q, d in qrels.items()})
+        )
     with pytest.raises(TypeError, match="runs is a list"):
         FusionRanker().fit([runs], qrels)
     with pytest.raises(ValueError, match="the data is not from RankingData"):

@@ -287,3 +287,14 @@ def test_qrels_need_ids_of_documents():
 def test_the_record_is_plain_json(linear_report, additive_report):
     for report in (linear_report, additive_report):
         assert json.loads(report.to_json()) == report.record
+
+
+def test_forgotten_queries_are_a_warning(data, model):
+    with pytest.warns(UserWarning, match="report got no qid"):
+        forgotten = marginrank.report(model, data.X, data.y)
+    assert forgotten.record["data"]["queries"] == 1
+
+
+def test_a_baseline_of_another_length_is_named(data, model):
+    with pytest.raises(ValueError, match="baseline has 3 entries"):
+        marginrank.report(model, data, baseline=np.zeros(3))

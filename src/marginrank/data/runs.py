@@ -254,7 +254,13 @@ def _as_dictionaries(values: Any, name: str, columns: Sequence[str]) -> ByDocume
                 f"{name}[{query!r}] is a {type(documents).__name__}; pass "
                 f"{{query: {{document: {columns[0]}}}}}."
             )
-        own = _with_plain_types(documents)
+        try:
+            own = _with_plain_types(documents)
+        except (TypeError, ValueError) as error:
+            raise type(error)(
+                f"{name}[{query!r}] has a value that is not a number ({error}); pass "
+                f"{{query: {{document: {columns[0]}}}}}."
+            ) from error
         if len(own) < len(documents) or str(query) in result:
             raise ValueError(
                 f"{name}: query {query!r} or one of its documents occurs twice, because ids are "
@@ -321,11 +327,12 @@ def _check_common_queries(runs: Sequence[ByDocument], qrels: ByDocument) -> None
     if not qrels:
         raise ValueError("qrels has no judgments; pass at least one.")
     for number, run in enumerate(runs):
-        common = run.keys() & qrels.keys()
-        if not common:
+        if not run:
+            raise ValueError(f"run {number + 1} has no documents; drop it or check its file.")
+        if not run.keys() & qrels.keys():
             raise ValueError(
                 f"no query of run {number + 1} is in the qrels: a query id of the run is "
-                f"{next(iter(run), '')!r}, of the qrels {next(iter(qrels))!r}; use the same ids."
+                f"{next(iter(run))!r}, of the qrels {next(iter(qrels))!r}; use the same ids."
             )
     missing = [query for query in qrels if not any(query in run for run in runs)]
     if missing:

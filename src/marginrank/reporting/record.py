@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from marginrank._utils.atomic_files import atomic_write
 from marginrank._utils.types import Floats
+from marginrank._utils.user_warnings import warn_caller
 from marginrank._utils.version import __version__
 from marginrank.data.ranking_data import RankingData, as_ranking_data
 from marginrank.data.runs import as_qrels
@@ -215,13 +216,20 @@ def report(
     'model is better than baseline b'
     """
     plain = _plain(model)
+    largest = getattr(model, "_largest_query", None)
+    if largest is not None and qid is None and y is not None and np.size(y) > largest:
+        qid = np.zeros(np.size(y))
+        warn_caller(
+            "The model was fitted with queries, but report got no qid, so all documents count as "
+            "one query; pass qid."
+        )
     data = as_ranking_data(X, y, qid, allow_nan=True)  # models that do not support NaN raise
     main = get_metric(metric)
     request = ReportRequest(
         rankings=Rankings(
             data=data,
-            scores=_scores_of(plain, data),
-            baseline=None if baseline is None else _scores_of(_plain(baseline), data),
+            scores=_scores_of(plain, data, "model"),
+            baseline=None if baseline is None else _scores_of(_plain(baseline), data, "baseline"),
             metric=main,
             metrics={name: get_metric(name) for name in metrics},
             qrels=None if qrels is None else as_qrels(qrels, "qrels"),
@@ -244,14 +252,14 @@ def _plain(model: Any) -> Any:
     return fusion if isinstance(fusion, FusionModel) else model
 
 
-def _scores_of(model: Any, data: RankingData) -> Floats:
+def _scores_of(model: Any, data: RankingData, name: str) -> Floats:
     if isinstance(model, FusionModel):
         return model.predict(data)
     if hasattr(model, "scores"):
         return np.asarray(model.scores(data.X), dtype=np.float64)
     if hasattr(model, "predict"):
         return foreign_scores(model, data.X)
-    return check_vector(model, "scores", data.n_documents, "one score per document")
+    return check_vector(model, name, data.n_documents, "one score per document")
 
 
 def make_report(request: ReportRequest) -> Report:
