@@ -47,6 +47,22 @@ def test_clipping_lowers_the_value_and_a_relevance_model_repairs_it():
     assert same.value == pytest.approx(same.logged)
 
 
+def test_ties_count_as_in_random_order():
+    """Not as in the log: a ranking that knows nothing has not the clicks of the logged one."""
+    clicked = LOG.position[LOG.click > 0]
+    found = estimate_clicks(LOG, np.zeros(LOG.click.size), TRUE, method="ips", clip=1e3)
+    mean = np.sum(np.mean(TRUE.propensity) * clicked) / LOG.n_sessions
+    assert found.value == pytest.approx(mean)
+    pairs = -(LOG.position // 2).astype(float)  # positions 2 and 3 are tied, then 4 and 5, ...
+    both = [
+        estimate_clicks(LOG, pairs + sign * 1e-3 * LOG.position, TRUE, method="ips", clip=1e3)
+        for sign in (-1.0, 1.0)
+    ]
+    tied = estimate_clicks(LOG, pairs, TRUE, method="ips", clip=1e3)
+    assert tied.value == pytest.approx((both[0].value + both[1].value) / 2)
+    assert both[0].value != both[1].value
+
+
 def test_few_clicks_are_a_warning():
     few = make_clicks(Y, qid=QID, n_sessions=20, random_state=2)
     with pytest.warns(UserWarning, match="effective clicks"):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marginrank._utils.parameters import check_choice, check_number
-from marginrank._utils.types import Floats, Integers
+from marginrank._utils.types import Floats
 from marginrank._utils.user_warnings import warn_caller
 from marginrank.clicks.log import ClickLog
 from marginrank.clicks.propensities import Propensities
@@ -48,7 +48,7 @@ def estimate_clicks(
     log : ClickLog
         Sessions. In each session, only the documents that were shown are reordered.
     scores : array-like of shape (n_shown,)
-        Scores of the ranking to evaluate, one per entry of the log.
+        Scores of the ranking to evaluate, one per entry of the log. Ties count as in random order.
     propensity : Propensities
         Examination probabilities p, as from :func:`estimate_propensities`.
     method : {"ips", "snips", "dr"}, default="snips"
@@ -88,7 +88,7 @@ def estimate_clicks(
     if (method == "dr") != (relevance is not None):
         raise ValueError('relevance and method="dr" require each other; pass both or neither.')
     values = check_vector(scores, "scores", log.click.size, "one per entry of the log")
-    new, old = (propensity.of(position) for position in (_ranks(log, values), log.position))
+    new, old = _examined(log, values, propensity), propensity.of(log.position)
     full = new / old
     weight = np.minimum(full, clip)
     terms = weight * log.click
@@ -114,11 +114,18 @@ def estimate_clicks(
     )
 
 
-def _ranks(log: ClickLog, scores: Floats) -> Integers:
-    """Return the position of each document after its session is reordered by score."""
+def _examined(log: ClickLog, scores: Floats, propensity: Propensities) -> Floats:
+    """Return the probability that each document is examined after sessions are sorted by score.
+
+    Documents of a session with equal scores have the mean probability of their positions.
+    """
     # The documents of a session are assigned to its positions in the order of their scores.
-    by_score: Any = np.lexsort((log.position, -scores, log.session))
+    by_score: Any = np.lexsort((-scores, log.session))
     by_position = np.lexsort((log.position, log.session))
-    ranks = np.empty(scores.size, dtype=np.int64)
-    ranks[by_score] = log.position[by_position]
-    return ranks
+    session, score = log.session[by_score], scores[by_score]
+    starts = (np.diff(session, prepend=-1) != 0) | (np.diff(score, prepend=np.nan) != 0)
+    tie = np.cumsum(starts) - 1
+    means = np.bincount(tie, propensity.of(log.position[by_position])) / np.bincount(tie)
+    examined = np.empty(scores.size)
+    examined[by_score] = means[tie]
+    return examined
