@@ -264,6 +264,7 @@ def build_step(line: str) -> str | None:
     steps = {
         "Running command pip subprocess to install build dependencies": "fetching build tools",
         "*** Configuring CMake": "configuring the build",
+        "Successfully installed": "installed",
     }
     return next((step for text, step in steps.items() if text in line), None)
 
@@ -521,6 +522,7 @@ def main() -> int:
     options = [f"MARGINRANK_SANITIZE={SANITIZERS[args.command].checks}"] if checked else []
     if args.command == "demo":
         prepare(env, DEMO, options, wheels=True)
+        print("Running marginrank demo; the first import takes some seconds", flush=True)
         status = run([env / "bin" / "python", "-m", "marginrank", "demo", "--plot", DEMO_PLOT])
         if status == 0:
             print(f"\nTo have the command marginrank, type: . {env / 'bin' / 'activate'}")

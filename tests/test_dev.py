@@ -88,6 +88,7 @@ PIP_OUTPUT = """\
   [2/37] Building CXX object CMakeFiles/_core.dir/core/bindings/hessian.cpp.o
   [37/37] Linking CXX shared module _core.so
 Installing collected packages: typer, rich, marginrank
+Successfully installed marginrank-0.1.0 rich-14.0.0 typer-0.16.0
 """
 
 
@@ -106,6 +107,7 @@ def test_a_build_shows_how_far_it_is(dev, environment, capfd, monkeypatch):
         "configuring the build",
         "compiled 2 of 37: bindings/hessian.cpp",
         "packages to install: 3",
+        "installed",
     ]
     assert (environment / "cores").read_text().strip() == str(dev.n_cores())
 
@@ -163,7 +165,9 @@ def test_the_demo_draws_a_picture_and_says_how_to_go_on(dev, environment, monkey
     monkeypatch.setattr("sys.argv", ["dev.py", "demo", "--venv", str(environment)])
     assert dev.main() == 0
     assert asked(environment) == [f"{INSTALL} .[cli,plot]", "-m marginrank demo --plot demo.png"]
-    assert f". {environment}/bin/activate" in capfd.readouterr().out.splitlines()[-1]
+    printed = capfd.readouterr().out.splitlines()
+    assert any(line.startswith("Running marginrank demo") for line in printed)
+    assert f". {environment}/bin/activate" in printed[-1]
 
 
 def test_the_tests_say_beforehand_how_long_they_take_and_what_is_left_out(
