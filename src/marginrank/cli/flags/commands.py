@@ -262,14 +262,16 @@ fuse title=t.run body=b.run --qrels q.txt --normalizer minmax,rrf"""
     random_state: int = RANDOM_STATE._replace(panel=FUSION).field(0)
     model: str | None = text("File to write the fusion model to.", OUTPUT, unset="not written")
     to: str | None = text(
-        "Also write settings with which this search engine combines results by the learned "
-        f"weights: {', '.join(FUSION_TARGETS)}.",
+        "Also write the learned weights as settings of this search engine: "
+        f"{', '.join(FUSION_TARGETS)}.",
         OUTPUT,
         unset="no settings",
         metavar="ENGINE",
     )
     out: str | None = text(
-        "File to write the settings for the engine --to to.", OUTPUT, unset="no settings"
+        "File to write the settings of the search engine to; needs --to.",
+        OUTPUT,
+        unset="no settings",
     )
     json: bool = json_flag()
 
