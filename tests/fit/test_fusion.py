@@ -39,6 +39,8 @@ def test_problems_have_the_values_of_evaluate_run(metric):
             model = problem.model(w)
             expected = value(model.weights, runs, qrels, metric, normalizer)
             np.testing.assert_allclose(problem.values(w), expected, atol=1e-12)
+            fused = model.predict(judged.data)
+            np.testing.assert_allclose(judged.values(fused, metric), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("n_signals", [2, 3])
@@ -54,6 +56,18 @@ def test_training_optimum(n_signals):
     values = FusionProblem(judged, FusionParameters(), "minmax")._metric.values(points)
     assert found >= values.mean(axis=0).max() - 1e-12
     assert sum(ranker.weights_.values()) == pytest.approx(1.0)
+
+
+def test_fits_to_some_queries_share_nothing_with_the_others():
+    runs, qrels = generated_runs(10, quality=(1.2, 0.8), n_queries=24)
+    judged = JudgedSignals.of(runs, qrels, 100)
+    problem = FusionProblem(judged, FusionParameters(n_bootstraps=0), "minmax")
+    for fold in range(3):
+        used = np.arange(24) % 3 != fold
+        some = {query: qrels[query] for query, own in zip(judged.queries, used, strict=True) if own}
+        expected = FusionRanker(n_bootstraps=0, cv=0).fit(runs, some).model_.weights
+        found = problem.model(problem.fit(used, 0)).weights
+        np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
 def test_averaged_weights_of_many_queries_are_not_worse_than_the_lattice():

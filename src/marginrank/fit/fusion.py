@@ -212,7 +212,9 @@ class FusionProblem:
         """The search for weights, with the metric of each query for each lattice vector."""
         with serial_blas():
             values = self._metric.values(self._lattice)
-        return WeightSearch(self._metric, self._lattice, values, positive=self._parameters.positive)
+        equal = self._lattice.mean(axis=0)
+        positive = self._parameters.positive
+        return WeightSearch(self._metric, self._lattice, values, equal, positive=positive)
 
     def fit(self, used: Booleans, seed: int) -> Floats:
         """Return weights that are fitted to the queries in the mask `used`.

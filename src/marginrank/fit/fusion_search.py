@@ -19,8 +19,10 @@ MOST_POINTS = 300  # most lattice weights; the metric of every query is computed
 N_STARTS = 4  # number of lattice weights that searches start from, because they find local maxima
 N_RANDOM = 2  # random directions per pass: single weights alone can get stuck at a local maximum
 MOST_PASSES = 20  # most passes of a search, which ends when a pass improves nothing
-# With more training queries, averaged weights must be as good on them as the best lattice weights.
+# With more training queries, weights are as good on them as the best lattice weights.
 MANY_QUERIES = 100
+# With fewer, averages are shrunk toward equal weights, as if this many queries preferred them.
+PRIOR_QUERIES = 4
 LEAST_GAIN = 1e-9  # smallest improvement for which a search continues
 
 
@@ -46,11 +48,18 @@ class WeightSearch:
     """
 
     def __init__(
-        self, metric: LinearRankMetric, starts: Floats, values: Floats, *, positive: bool
+        self,
+        metric: LinearRankMetric,
+        starts: Floats,
+        values: Floats,
+        equal: Floats,
+        *,
+        positive: bool,
     ) -> None:
         self._metric = metric
         self._starts = starts
         self.values = values  # metric of each query for each start
+        self._equal = equal  # the same weight for each signal
         self._positive = positive
 
     @property
@@ -64,6 +73,7 @@ class WeightSearch:
             self._metric,
             np.vstack([self._starts, starts]),
             np.hstack([self.values, self._metric.values(starts)]),
+            self._equal,
             positive=self._positive,
         )
 
@@ -81,7 +91,8 @@ class WeightSearch:
 
         The start is the mean over samples of the best starting weights. Line searches then move it,
         each to the mean over samples of the best position on the line. The result is halfway
-        between start and end, because line searches alone move too far toward weights of zero.
+        between start and end, because line searches alone move too far toward weights of zero. Few
+        queries say little about the weights, so their result is shrunk toward equal weights.
         """
         samples = rng.exponential(size=(n_bootstraps, query_weight.size)) * query_weight
         mean: Floats = self._starts[np.argmax(samples @ self.values, axis=1)].mean(axis=0)
@@ -91,12 +102,21 @@ class WeightSearch:
             t = float(np.mean(crossings.best(samples)[0]))
             w = _between(u, v, t, otherwise=w)
         w = _between(mean, w, 0.5, otherwise=w)
-        return w if np.sum(query_weight > 0.0) < MANY_QUERIES else self._raised(w, query_weight)
+        n_queries = int(np.sum(query_weight > 0.0))
+        if n_queries >= MANY_QUERIES:
+            return self._raised(w, query_weight)
+        return _between(w, self._equal, PRIOR_QUERIES / (PRIOR_QUERIES + n_queries), otherwise=w)
 
     def _raised(self, w: Floats, query_weight: Floats) -> Floats:
-        """Return w, moved toward the best start until its metric is at least as high."""
+        """Return w, moved toward the best start until its metric is at least as high.
+
+        If all weights are on one line, w moves at least halfway: the lattice is dense there, and
+        for many queries, the mean of both is better on other queries than either.
+        """
         totals = query_weight @ self.values
         best: Floats = self._starts[int(np.argmax(totals))]
+        if self.has_one_line:
+            w = _between(w, best, 0.5, otherwise=best)
         target = float(totals.max()) - ROUNDING
         if float(query_weight @ self._metric.values(w[None])[:, 0]) >= target:
             return w
