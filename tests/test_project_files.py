@@ -85,3 +85,11 @@ def test_links_of_pages_at_the_top_lead_to_files(name):
     text = (ROOT / name).read_text("utf-8")
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
         assert (ROOT / target).exists(), target
+
+
+def test_nobody_is_told_to_install_what_is_not_released():
+    """A package of this name from an index would not be ours."""
+    texts = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.py")]
+    for path in [*texts, ROOT / "CONTRIBUTING.md"]:
+        found = re.findall(r"(?:pip|pipx|uv) install [\"']?marginrank", path.read_text("utf-8"))
+        assert not found, path

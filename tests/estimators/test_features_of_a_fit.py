@@ -1,5 +1,7 @@
 """Names and number of the features change together with what was learned from them."""
 
+import runpy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,6 +16,7 @@ from marginrank import (
     SparseRankSVMCV,
     load_model,
     make_ranking,
+    rank_features,
 )
 
 X, Y, QID = make_ranking(20, 10, 4, random_state=0)
@@ -61,3 +64,16 @@ def test_names_are_forgotten_by_a_fit_without_names(estimator, tmp_path):
     assert estimator.n_features_in_ == 2
     estimator.fit(OTHERS, Y, qid=QID)
     assert estimator.feature_names_in_.tolist() == ["x", "y"]
+
+
+def test_a_feature_without_a_name_has_the_same_one_everywhere(tmp_path):
+    """It is counted from 1: the third column of X is f3 in results, explanations and exports."""
+    third = np.zeros_like(X)
+    third[:, 2] = Y
+    model = RankSVM().fit(third, Y, qid=QID)
+    assert rank_features(third, Y, qid=QID).feature_names[2] == "f3"
+    best, worst = np.argmax(Y), np.argmin(Y)
+    assert model.explain(third[best], third[worst])[0].name == "f3"
+    model.export(tmp_path / "model.py", "python")
+    names = runpy.run_path(str(tmp_path / "model.py"))["FEATURES"]
+    assert names == ["f1", "f2", "f3", "f4"]
