@@ -118,7 +118,7 @@ def _require_memory(X: Any) -> None:
     sampled = min(n_documents, SAMPLE) * X.dtype.itemsize
     require_memory(
         n_features * (CODE_BYTES * n_documents + sampled + FEATURE_BYTES),
-        f"an additive fit to {n_documents:,} documents × {n_features:,} features, with zeros,",
+        f"an additive fit to X ({n_documents:,} × {n_features:,}, including zeros)",
         "additive models suit hundreds of features; drop some, or use RankSVM",
     )
 
