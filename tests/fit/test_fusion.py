@@ -158,10 +158,9 @@ def test_one_signal_one_document_and_ties():
         ({"a": {"q": {"d": 1.0}}, "b": {}}, {"q": {"d": 1}}, "run 2 has no documents"),
         (
             {"a": {"q": {"d": 1.0}}},
-            {"q": {"x": 1}},
-            r"a relevant document: .* 'd', .* 'x'; use the",
+            {"q": {"d": 0, "e": -1}},
+            "no run retrieved a document with a label",
         ),
-        ({"a": {"q": {"d": 1.0}}}, {"q": {"d": 0, "e": -1}}, "no label of the qrels is above 0"),
         ({"a": {"q": {"d": "x"}}}, {"q": {"d": 1}}, r"a\['q'\] has a value that is not a number"),
     ],
 )
@@ -170,11 +169,23 @@ def test_bad_input(runs, qrels, message):
         FusionRanker().fit(runs, qrels)
 
 
+def test_documents_with_other_ids_are_a_warning():
+    runs, qrels = {"a": {"q": {"d": 1.0}}}, {"q": {"x": 1}}
+    message = "No retrieved document is judged: .* 'd', of the qrels 'x'"
+    with pytest.warns(UserWarning, match=message):
+        RankingData.from_runs(runs, qrels)
+    with (
+        pytest.warns(UserWarning, match=message),
+        pytest.raises(ValueError, match="no run retrieved a document with a label above 0"),
+    ):
+        FusionRanker().fit(runs, qrels)
+
+
 def test_bad_data_and_parameters():
     runs, qrels = generated_runs(0)
     with pytest.raises(TypeError, match=r"qrels.* has a value that is not a number"):
         FusionRanker().fit(runs, runs)  # signals instead of queries
-    with pytest.raises(ValueError, match="no document of the data has a label above 0"):
+    with pytest.raises(ValueError, match="no run retrieved a document with a label above 0"):
         FusionRanker().fit(
             RankingData.from_runs(runs, {q: dict.fromkeys(d, 0) for q, d in qrels.items()})
         )

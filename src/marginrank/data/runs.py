@@ -102,13 +102,18 @@ def judged_documents(
     keys = keys[np.diff(keys, prepend=-1) > 0]
     query, document = np.divmod(keys, max(1, len(ids)))
     y = judged.at(keys)
+    scores = np.array([entries.at(keys) for entries in retrieved])
+    n_retrieved = sum(entries.key.size for entries in retrieved)
+    common = (y > -np.inf) & np.any(scores > -np.inf, axis=0)
+    if judged.key.size and n_retrieved and not common.any():
+        _warn_of_ids(runs, qrels)
     return JudgedDocuments(
         np.array(list(qrels), dtype=object),
         query,
         np.array(ids, dtype=object)[document],
         np.maximum(y, 0.0),
         y > -np.inf,
-        np.array([entries.at(keys) for entries in retrieved]),
+        scores,
     )
 
 
@@ -320,6 +325,18 @@ def _find_column(names: Sequence[Any], known: Sequence[str], name: str) -> int:
     raise ValueError(
         f"{name} has no column {' or '.join(map(repr, known))}; rename one of its columns "
         f"({', '.join(map(str, names))})."
+    )
+
+
+def _warn_of_ids(runs: Sequence[ByDocument], qrels: ByDocument) -> None:
+    """Warn that no retrieved document is judged, with a document id of the runs and the qrels."""
+    of_runs, of_qrels = (
+        next(document for table in tables for own in table.values() for document in own)
+        for tables in (runs, [qrels])
+    )
+    warn_caller(
+        f"No retrieved document is judged: a document id of the runs is {of_runs!r}, of the qrels "
+        f"{of_qrels!r}. Check that both use the same ids."
     )
 
 

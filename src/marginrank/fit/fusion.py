@@ -13,7 +13,7 @@ from marginrank._utils.parameters import ParameterError, check_parameters, given
 from marginrank._utils.threads import cached_property, serial_blas
 from marginrank._utils.types import Booleans, Floats
 from marginrank.data.ranking_data import RankingData
-from marginrank.data.runs import ByDocument, as_qrels
+from marginrank.data.runs import as_qrels
 from marginrank.fit.fusion_search import WeightSearch, lattice, unit
 from marginrank.fit.metric_segments import LinearRankMetric
 from marginrank.fit.sparse import SparseParameters, fit_sparse
@@ -83,8 +83,7 @@ class JudgedSignals(NamedTuple):
             raise ValueError("qrels is missing; pass judgments, {query: {document: label}}.")
         qrels = as_qrels(qrels)
         data = RankingData.from_runs(runs, qrels, depth=depth)
-        if not np.any(data.y > 0.0):
-            raise ValueError(_nothing_relevant(data, qrels))
+        _require_relevant(data)
         labels = [_descending(list(qrels[query].values())) for query in data.query_ids]
         return cls(data, tuple(runs), labels, len(qrels) - data.n_queries)
 
@@ -104,8 +103,7 @@ class JudgedSignals(NamedTuple):
             raise ValueError(
                 "the data is not from RankingData.from_runs; create it with that method."
             )
-        if not np.any(data.y > 0.0):
-            raise ValueError("no document of the data has a label above 0; check the labels.")
+        _require_relevant(data)
         y = data.queries.grouped(data.y)
         labels = [_descending(own) for own in np.split(y, data.queries.offsets[1:-1])]
         return cls(data, signals, labels, 0)
@@ -152,16 +150,13 @@ class JudgedSignals(NamedTuple):
         return values.astype(np.float64)
 
 
-def _nothing_relevant(data: RankingData, qrels: ByDocument) -> str:
-    """Return the error message for runs without a relevant document."""
-    relevant = [document for own in qrels.values() for document in own if own[document] > 0.0]
-    if not relevant:
-        return "no label of the qrels is above 0, so all weights are equally good; check them."
-    assert data.comments is not None  # document ids
-    return (
-        f"no run retrieved a relevant document: a document id of the runs is {data.comments[0]!r}, "
-        f"of a relevant document {relevant[0]!r}; use the same ids."
-    )
+def _require_relevant(data: RankingData) -> None:
+    """Raise ValueError if no document is relevant, because all weights are then equally good."""
+    if not np.any(data.y > 0.0):
+        raise ValueError(
+            "no run retrieved a document with a label above 0, so there is nothing to learn; check "
+            "the runs and the labels."
+        )
 
 
 def _descending(labels: Any) -> Floats:
