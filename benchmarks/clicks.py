@@ -1,18 +1,24 @@
 """Learning from simulated clicks: the tables of docs/how_to/clicks.md.
 
     MARGINRANK_DATA=folder python benchmarks/clicks.py [--only NAME …] [--quick] [--no-lightgbm]
-    MARGINRANK_DATA=folder python benchmarks/clicks.py --order 0 --shuffle 1 --exponents 1
+    MARGINRANK_DATA=folder python benchmarks/clicks.py --order 0.25 --shown 10 --cut
     python benchmarks/clicks.py --cost
 
-Each set is divided into five folds by query. Sessions show the ten best documents by one feature,
-the one that ranks better than three quarters of the features; --order 0 takes the best feature, and
---order 0.5 the median. --shuffle adds Gumbel noise to the feature in each session, times this
-number of standard deviations, so that documents change their positions. Clicks follow the
-position-based model with the bias exponents 0.5, 1 and 1.5, and three seeds.
+Each set is divided into five folds by query. As in Joachims, Swaminathan and Schnabel (2017), lists
+are ordered by a linear model of the judgments of one percent of the training queries (at least
+three), and they show all documents of the query. For lists of a length that users read, queries
+keep 20 documents (--shown) at random. 5,000 sessions (--sessions) draw queries at random, and
+clicks follow the position-based model with the bias exponents 0.5, 1 and 1.5, and three seeds.
+
+--order 0.25 orders lists by one feature instead, which ranks better than three quarters of the
+features; --order 0 takes the best one. --cut keeps all documents, of which lists show the top
+only. --shuffle adds Gumbel noise to the order in each session, times this number of standard
+deviations, so that documents change their positions.
 
 Every learner gets the same clicks and the same parameters; NDCG@10 is by the labels of the held-out
-fold. "recovered" is the share of the difference between naive clicks and full labels. --quick has
-one fold and one seed. --cost measures what positions add to a fit.
+fold. ± is the standard error of the difference to naive clicks, over folds and seeds. "recovered"
+is the share of the difference between naive clicks and full labels. --quick has one fold and one
+seed. --cost measures what positions add to a fit.
 """
 
 import argparse
@@ -31,7 +37,8 @@ from marginrank.metrics import ndcg
 
 SETS = ("MQ2008", "OHSUMED", "MSLR")
 EXPONENTS = (0.5, 1.0, 1.5)
-FOLDS, SESSIONS_PER_QUERY = 5, 5
+FOLDS = 5
+JUDGED_SHARE, LEAST_JUDGED = 0.01, 3  # queries behind the ranker that orders the lists
 LEAST_LOST = 0.01  # a share of less would be noise
 C = 0.3  # the best of 0.01, 0.1, 0.3, 1, 3 and 10 for full labels, on one fold of MQ2008
 Learner = Callable[[RankingData, ClickLog], Callable[[Any], Any]]
@@ -39,7 +46,7 @@ Learner = Callable[[RankingData, ClickLog], Callable[[Any], Any]]
 
 def ranker() -> RankSVM:
     """Return the learner, with the same parameters for all kinds of labels."""
-    return RankSVM(C=C, normalization="pairs", scale="standard", tol=1e-4)
+    return RankSVM(C=C, normalization="pairs", scale="standard", tol=1e-4, n_jobs=1)
 
 
 def naive(data: RankingData, log: ClickLog) -> Callable[[Any], Any]:
@@ -86,19 +93,45 @@ def boosted(debiased: bool) -> Learner:
     return fit
 
 
-def shown_by(train: RankingData, order: float) -> Any:
-    """Return the values of a single feature, worse than this share of the features."""
-    ranking = rank_features(train.X, train.y, qid=train.qid)
-    j = ranking.order[int(len(ranking.order) * order)]
-    values = ranking.direction[j] * train.X[:, j]
+def shown_by(train: RankingData, order: float | None, seed: int) -> Any:
+    """Return the scores by which lists are ordered, with a standard deviation of 1."""
+    if order is None:
+        has_pairs = [q for q in range(train.n_queries) if np.ptp(train.y[train.qid == q]) > 0]
+        drawn = np.random.default_rng([7, seed]).permutation(has_pairs)
+        few = taken(train, drawn[: max(round(JUDGED_SHARE * len(drawn)), LEAST_JUDGED)])
+        values = ranker().fit(few).predict(train.X)
+    else:
+        ranking = rank_features(train.X, train.y, qid=train.qid)
+        j = ranking.order[int(len(ranking.order) * order)]
+        values = ranking.direction[j] * train.X[:, j]
     return values / values.std()
+
+
+def rows_of(data: RankingData, rows: Any) -> RankingData:
+    """Return some documents of a data set whose X is an array."""
+    return RankingData(np.ascontiguousarray(data.X[rows]), data.y[rows], data.qid[rows])
 
 
 def taken(data: RankingData, queries: Any) -> RankingData:
     """Return the documents of some queries."""
-    rows = np.isin(data.qid, queries)
-    X = data.X.toarray() if hasattr(data.X, "toarray") else data.X
-    return RankingData(np.ascontiguousarray(X[rows]), data.y[rows], data.qid[rows])
+    return rows_of(data, np.isin(data.qid, queries))
+
+
+def thinned(data: RankingData, most: int) -> RankingData:
+    """Return at most this number of documents of each query, drawn at random."""
+    order = np.lexsort((np.random.default_rng(0).random(data.n_documents), data.qid))
+    sizes = np.bincount(data.qid)
+    rank = np.arange(order.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return rows_of(data, np.sort(order[rank < most]))
+
+
+def read(name: str, options: Any) -> RankingData:
+    """Return a data set with a dense X, with fewer documents per query unless lists are cut."""
+    readers = data_sets(Path(os.environ["MARGINRANK_DATA"]))
+    data = readers[next(key for key in readers if key.lower().startswith(name.lower()[:4]))]()
+    if hasattr(data.X, "toarray"):
+        data = data.with_features(data.X.toarray())
+    return data if options.cut else thinned(data, options.shown)
 
 
 def values(data: RankingData, learners: dict[str, Learner], eta: float, options: Any) -> Any:
@@ -109,13 +142,14 @@ def values(data: RankingData, learners: dict[str, Learner], eta: float, options:
     for k in range(1 if options.quick else FOLDS):
         test = taken(data, folds[k])
         train = taken(data, np.concatenate([fold for j, fold in enumerate(folds) if j != k]))
-        for seed in range(1 if options.quick else 3):
+        for seed in options.seeds[: 1 if options.quick else None]:
             log = make_clicks(
                 train.y,
                 qid=train.qid,
-                scores=shown_by(train, options.order),
+                scores=shown_by(train, options.order, seed),
                 temperature=options.shuffle,
-                n_sessions=SESSIONS_PER_QUERY * train.n_queries,
+                n_sessions=options.sessions,
+                shown=options.shown,
                 eta=eta,
                 random_state=seed,
             )
@@ -148,9 +182,13 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=SETS)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--no-lightgbm", action="store_true")
-    parser.add_argument("--order", type=float, default=0.25)
+    parser.add_argument("--order", type=float, help="share of the features that are better")
+    parser.add_argument("--sessions", type=int, default=5000)
+    parser.add_argument("--shown", type=int, default=20, help="documents per list")
+    parser.add_argument("--cut", action="store_true", help="show the top of longer lists")
     parser.add_argument("--shuffle", type=float, default=0.0)
     parser.add_argument("--exponents", type=float, nargs="*", default=EXPONENTS)
+    parser.add_argument("--seeds", type=int, nargs="*", default=(0, 1, 2))
     parser.add_argument("--cost", action="store_true", help="measure the cost of positions")
     options = parser.parse_args()
     if options.cost:
@@ -165,17 +203,16 @@ def main() -> None:
     }
     if not options.no_lightgbm:
         learners |= {"LightGBM, naive": boosted(False), "LightGBM, position": boosted(True)}
-    readers = dict(data_sets(Path(os.environ["MARGINRANK_DATA"])))
     shares = []
     for name in options.only:
-        data = readers[next(key for key in readers if key.lower().startswith(name.lower()[:4]))]()
+        data = read(name, options)
         for eta in options.exponents:
             found = values(data, learners, eta, options)
             lost = np.mean(found["full labels"] - found["naive clicks"])
             for learner, scores in found.items():
                 gain = scores - found["naive clicks"]
                 error = gain.std(ddof=1) / np.sqrt(gain.size) if gain.size > 1 else np.nan
-                share = np.mean(gain) / lost if lost > LEAST_LOST else np.nan
+                share = np.mean(gain) / lost if lost > LEAST_LOST else np.nan  # of what was lost
                 if learner == "position term":
                     shares.append(share)
                 print(
