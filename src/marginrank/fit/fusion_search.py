@@ -23,7 +23,7 @@ MOST_PASSES = 20  # most passes of a search, which ends when a pass improves not
 MANY_QUERIES = 100
 # With fewer, averages are shrunk toward equal weights, as if this many queries preferred them.
 PRIOR_QUERIES = 4
-LEAST_GAIN = 1e-9  # smallest improvement for which a search continues
+LEAST_GAIN = 1e-9  # smaller changes of the metric are rounding errors
 
 
 def lattice(n: int) -> Floats:
@@ -138,7 +138,7 @@ class WeightSearch:
                 u, v, crossings = self._line(w, target)
                 t, top = crossings.best(query_weight[None])
                 moved = _between(u, v, float(t[0]), otherwise=w)
-                if top[0] >= value and moved is not w:
+                if top[0] >= value - LEAST_GAIN and moved is not w:
                     w, value = moved, float(top[0])
             if value <= before + LEAST_GAIN:
                 break
