@@ -61,11 +61,14 @@ def weighted(data: RankingData, log: ClickLog) -> Callable[[Any], Any]:
     return model.predict
 
 
-def position(data: RankingData, log: ClickLog) -> Callable[[Any], Any]:
+def position(monotone: bool) -> Learner:
     """Learn the effects of positions in the same fit."""
-    model = ranker()
-    model.fit(data.X[log.document], log.click, qid=log.session, position=log.position)
-    return model.predict
+
+    def fit(data: RankingData, log: ClickLog) -> Callable[[Any], Any]:
+        given = {"qid": log.session, "position": log.position, "monotonic_position": monotone}
+        return ranker().fit(data.X[log.document], log.click, **given).predict
+
+    return fit
 
 
 def full(data: RankingData, _: ClickLog) -> Callable[[Any], Any]:
@@ -198,7 +201,8 @@ def main() -> None:
     learners: dict[str, Learner] = {
         "naive clicks": naive,
         "true propensities": weighted,
-        "position term": position,
+        "position term": position(monotone=False),
+        "monotone position term": position(monotone=True),
         "full labels": full,
     }
     if not options.no_lightgbm:
@@ -216,7 +220,7 @@ def main() -> None:
                 if learner == "position term":
                     shares.append(share)
                 print(
-                    f"{name:8} {eta:3.1f}  {learner:20} {scores.mean():.4f}  "
+                    f"{name:8} {eta:3.1f}  {learner:22} {scores.mean():.4f}  "
                     f"{gain.mean():+.4f} ± {error:.4f}  recovered {share:+.2f}",
                     flush=True,
                 )
