@@ -108,17 +108,21 @@ def test_wrong_margins_of_pairs_are_named():
 
 
 @pytest.mark.parametrize(
-    ("parameters", "arguments", "name"),
-    [
-        ({"margin": TABLE}, {}, "margin"),
-        ({"pair_selection": "within:2"}, {}, "pair_selection"),
-        ({}, {"pairs": PAIRS, "pair_margin": MARGINS}, "pair_margin"),
-    ],
+    "parameters",
+    [{"margin": TABLE}, {"pair_selection": "within:2"}],
+    ids=lambda one: next(iter(one)),
 )
-def test_devices_say_what_they_do_not_support(parameters, arguments, name):
+def test_devices_say_what_they_do_not_support(parameters):
     pytest.importorskip("torch")
-    with pytest.raises(ValueError, match=f"{name} .* devices do not support"):
-        RankSVM(device="cpu", **parameters).fit(X, Y, qid=QID, **arguments)
+    with pytest.raises(ValueError, match=f"{next(iter(parameters))} .* devices do not support"):
+        RankSVM(device="cpu", **parameters).fit(X, Y, qid=QID)
+
+
+def test_margins_of_pairs_on_a_device():
+    pytest.importorskip("torch")
+    expected = RankSVM().fit(X, pairs=PAIRS, pair_margin=MARGINS)
+    model = RankSVM(device="cpu").fit(X, pairs=PAIRS, pair_margin=MARGINS)
+    assert model.objective_ == pytest.approx(expected.objective_, rel=1e-6)
 
 
 @pytest.mark.parametrize("loss", LOSSES)

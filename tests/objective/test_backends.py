@@ -43,7 +43,7 @@ LAYOUTS = {
     "float32": lambda X: X.astype(np.float32),
     "csr": sp.csr_array,
 }
-KINDS = ["labels", "adjacent", "weighted", "margins", "listed"]
+KINDS = ["labels", "adjacent", "weighted", "margins", "listed", "listed margins"]
 rng = np.random.default_rng(0)
 X, Y, QID = make_ranking(9, (1, 12), 5, random_state=0)
 X = X.astype(np.float32).astype(np.float64)  # the same in all layouts
@@ -133,10 +133,14 @@ def make_problem(kind, backend, loss="huber", layout=np.asarray, threads=1, ridg
         options["pair_weights"] = gain_difference(Y, lambda y: y)
     elif kind == "margins":
         options["margins"] = MARGINS
-    elif kind == "listed":
-        options["pairs"] = PairList(np.column_stack([pairs.preferred, pairs.other])[::2])
+    elif kind in ("listed", "listed margins"):
         pairs.preferred, pairs.other = pairs.preferred[::2], pairs.other[::2]
         pairs.weight, pairs.shift = pairs.weight[::2], pairs.shift[::2]
+        margin = None
+        if kind == "listed margins":
+            margin = np.random.default_rng(0).uniform(0.0, 2.0, size=pairs.shift.size)
+            pairs.shift = margin
+        options["pairs"] = PairList(np.column_stack([pairs.preferred, pairs.other]), margin=margin)
     return make_objective(data, loss, **options), BruteForce(X, pairs, loss, C)
 
 

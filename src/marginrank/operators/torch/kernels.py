@@ -241,7 +241,6 @@ class ListedPlan:
     """Tensors for listed pairs, sorted by query, that do not depend on scores or loss."""
 
     def __init__(self, pairs: ListedPairs, device: torch.device) -> None:
-        require_native_kernels({"pair_margin": pairs.pair_margin is not None})
         query = pairs.grouped.query_of_document[pairs.pairs[:, 0]]
         counts = np.bincount(query, minlength=pairs.n_queries)
         order = np.argsort(query, kind="stable")
@@ -252,6 +251,8 @@ class ListedPlan:
         )
         weight = np.ones(order.size) if pairs.pair_weight is None else pairs.pair_weight[order]
         self.weight = torch.as_tensor(weight * pairs.query_weight[query[order]], device=device)
+        margin = np.zeros(order.size) if pairs.pair_margin is None else pairs.pair_margin[order]
+        self.margin = torch.as_tensor(margin, device=device)
         offsets = np.concatenate([[0], np.cumsum(counts)])
         self._of_query = Segments.of(torch.as_tensor(offsets, device=device))
         # The pairs of each document: first the pairs that prefer it, then its other pairs.
@@ -331,12 +332,13 @@ class ListedKernel:
     def evaluate(self, scores: Tensor) -> ScoreLoss:
         plan = self.plan
         key = plan.documents.keys(scores)
-        margin = plan.difference(key)
+        t = plan.difference(key) - plan.margin
         keys = key.index_select(0, plan.preferred).abs() + key.index_select(0, plan.other).abs()
-        total = _PairTerms(*(torch.zeros_like(margin) for _ in _PairTerms._fields))
+        keys += plan.margin  # zero or more
+        total = _PairTerms(*(torch.zeros_like(t) for _ in _PairTerms._fields))
         for piece in self.pieces:
             terms = _logistic_terms if piece.power == LOGISTIC else _hinge_terms
-            found = terms(piece, piece.theta - margin, abs(piece.theta) + keys)
+            found = terms(piece, piece.theta - t, abs(piece.theta) + keys)
             total = _PairTerms(*(a + b for a, b in zip(total, found, strict=True)))
         value, value_size, slope, slope_size, curvature = total
         columns = [
