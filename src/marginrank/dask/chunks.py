@@ -176,7 +176,8 @@ def chunk_of_store(number: int, span: StoreRange) -> Chunk:
     data = open_stored(span.path, verify=False)
     if data.cost is not None:
         raise ValueError(
-            f"{span.path} has costs, which are not supported on a cluster; use RankSVM."
+            f"{span.path} has a cost for each document, such as the inverse propensity of a click, "
+            "which is not supported on a Dask cluster; train without a cluster."
         )
     check_no_positions(data, "A cluster")
     queries = data.queries

@@ -72,9 +72,10 @@ def _as_kept(values: Sequence[Any]) -> BundleResult:
 
 
 def in_order(members: Sequence[Sequence[int]], of_bundles: Sequence[Sequence[Any]]) -> list[Any]:
-    """Return values, given as one list per bundle, as one list in the order of the parts of X.
+    """Return a list of one value per part of X, in the order of the parts.
 
-    `members` has the part index of each value in `of_bundles`.
+    One Dask task computes the values of several parts, a bundle: of_bundles[b] are the values of
+    bundle b, and members[b] are the indices of its parts.
     """
     by_part: dict[int, Any] = {}
     for numbers, values in zip(members, of_bundles, strict=True):

@@ -100,9 +100,9 @@ class PositionTerm:
         return monotone_solver(name, loss, self.codes, self.n_features)
 
     def at_cells(self, cells: Floats, values: Floats) -> dict[str, Any]:
-        """Return the FitReport fields about effects of positions, given the effects `values`.
+        """Return the fields of a FitReport about the effects of display positions on clicks.
 
-        `cells` are the numbers of the position columns that have these effects; others are 0.
+        The effect in position column cells[i] is values[i]; columns not in `cells` have effect 0.
         """
         assert self.codes is not None
         effects = np.zeros(self.codes.width)

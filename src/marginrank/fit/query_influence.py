@@ -100,10 +100,11 @@ class FittedPoint(NamedTuple):
         scale = np.ones(n) if model.scale is None else model.scale
         scaled = with_scale(objective, Scale(scale, np.empty(0, dtype=np.int64)))
         fitted = cls(scaled.at(model.coef * scale), scale, parameters.normalization)
-        if np.count_nonzero(fitted.pairs.weights) < 2:
+        n_used = np.count_nonzero(fitted.pairs.weights)
+        if n_used < 2:
             raise ValueError(
-                "the influence of queries requires at least two queries with pairs; pass qid, or "
-                "other data."
+                "the influence of queries requires at least two queries with pairs (documents of "
+                f"different relevance), got {n_used}; pass qid, or data with more such queries."
             )
         return fitted
 

@@ -40,7 +40,7 @@ class Groups:
         return np.sqrt(self.sums(u * u))
 
     def sums(self, by_weight: Floats) -> Floats:
-        """Return the sum over each group of weights of an array with one entry per weight."""
+        """Return the sum of each group's entries of `by_weight`, which has one entry per weight."""
         return np.add.reduceat(by_weight, self.starts[:-1])
 
     def spread(self, by_group: Floats) -> Floats:

@@ -163,7 +163,8 @@ train-online a.txt --model m.json --valid v.txt --early-stopping"""
             "DATA",
             'LETOR text (lines like "2 qid:1 1:0.5 2:0.1": label, query, features), or a store '
             "(folder written by marginrank convert). Text may be compressed (.gz, .bz2, .xz, "
-            ".zst); several text files are read as one.",
+            ".zst); several text files are read as one. Only --valid may also be a .csv, .tsv or "
+            ".parquet table.",
         ),
     ]
     reading: Reading

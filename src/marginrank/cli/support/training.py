@@ -249,7 +249,7 @@ def print_fit(
     effects = ", ".join(f"{b:.3g}" for b in np.ravel(result.get("position_effect", ()))[:SHOWN])
     rows = [
         *((name, f"{result[name]:.10g}") for name in ("C", "smoothness") if name in result),
-        *([("effect of each position", effects)] if effects else []),
+        *([("effect of each position on clicks", effects)] if effects else []),
         ("objective", f"{result['objective']:.10g}"),
         ("certified gap", gap),
         *([("rounds", result["n_rounds"])] if "n_rounds" in result else []),

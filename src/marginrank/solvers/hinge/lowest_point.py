@@ -134,9 +134,10 @@ class _Hull:
         return _solve(self._factor, -self._rises, transposed=True)
 
     def free_change(self) -> Floats:
-        """Return a change of the planes' weights that makes one zero and keeps the mean slope.
+        """Return a change of the weights β of the planes that does not change Σ β_k g_k or Σ β_k.
 
-        The last plane gains weight, because it is higher at the current solution than the others,
+        Its smallest entry is −1, so all or part of the change makes the weight of a plane zero. The
+        last plane gains weight, because it is higher at the current solution than the other planes,
         which are equally high.
         """
         column = self._dependent[0]

@@ -273,7 +273,10 @@ class _Walker:
         return self._n_poor >= PATIENCE or self._rounds >= MAX_ROUNDS
 
     def finish(self) -> Iterator[PathSolution]:
-        """Yield the solution for the current ridge, and for next ridges with the same solution."""
+        """Yield the solution for the current ridge, which is the weight of the l2 penalty.
+
+        Also yield a solution for each of the next ridges for which the same w is within `tol`.
+        """
         if not self._is_stuck:
             self._progress.record(self.point, self._estimate, self._direction.n_products)
         yield self._found(self._progress.result(self.point, self._estimate, StopReason.ESTIMATED))
