@@ -1,4 +1,4 @@
-"""Workers that compute with PyTorch: several cards are several of them."""
+"""Workers that compute with PyTorch: with several GPUs, there is one worker for each."""
 
 import pickle
 
